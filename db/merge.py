@@ -60,6 +60,7 @@ class TraceMerger:
 
     def merge(self, session: Session, record: TraceRecord) -> MergeOutcome:
         """Merge one trace as `merge_trace` does; `end_batch` has to follow in the same transaction."""
+        _identify_earlier_reading(session, record)
         if has_trace(session, record.trace.id):
             return "same" if is_same_trace(load_trace(session, record.trace.id), record) else "differs"
         project_id = self._merge_project(session, record.project)
@@ -175,6 +176,41 @@ def _content(record: TraceRecord) -> list[Any]:
     return [record.question.full_text, trace, edits, judgements]
 
 
+_DERIVED = 5
+"""The version of ids that are derived from the contents of a file, which has none."""
+
+
+def _identify_earlier_reading(session: Session, record: TraceRecord) -> None:
+    """Give a trace of a file without ids the id of the stored one that an earlier version read of it, if there is one.
+
+    A version that reads more of a file, such as thoughts, derives other ids from it.
+    """
+    trace = record.trace
+    if trace.id.version != _DERIVED or record.run is not None or has_trace(session, trace.id):
+        return
+    stored = select(Trace.id).where(Trace.question_id == record.question.id, Trace.reasoner == trace.reasoner)
+    for trace_id in session.scalars(stored).all():
+        if trace_id.version == _DERIVED and _is_earlier_reading(load_trace(session, trace_id), record):
+            trace.id = trace_id
+            return
+
+
+def _is_earlier_reading(stored: TraceRecord, record: TraceRecord) -> bool:
+    """Whether two traces have the same calls and results, and the stored one no thought or answer of its own."""
+    pairs = list(zip(stored.steps, record.steps, strict=False))
+    return (
+        len(stored.steps) == len(record.steps)
+        and all((a.tool, a.observation, a.error) == (b.tool, b.observation, b.error) for a, b in pairs)
+        and all(_is_part(a.thought, b.thought) for a, b in pairs)
+        and _is_part(record.trace.final_answer or "", stored.trace.final_answer or "")
+    )
+
+
+def _is_part(text: str, whole: str) -> bool:
+    # Tags around a thought were part of the text.
+    return text.strip() in whole or text.lstrip().startswith("<think")
+
+
 class MergePreview:
     """What merging the traces of a file, one after the other, would make of each; nothing is written."""
 
@@ -189,6 +225,7 @@ class MergePreview:
         if record.trace.id in self._added:
             return "same" if self._added[record.trace.id] == digest else "differs"
         with self._database.read() as session:
+            _identify_earlier_reading(session, record)
             if has_trace(session, record.trace.id):
                 return "same" if is_same_trace(load_trace(session, record.trace.id), record) else "differs"
             _refuse_stored_parts(session, record)

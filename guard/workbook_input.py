@@ -23,7 +23,7 @@ class UnreadableWorkbook(ValueError):
 
 
 def iterate_sheets(stream: BinaryIO) -> Iterator[tuple[str, Iterator[list[str]]]]:
-    """The sheets by name, each with its rows as texts; read a sheet's rows before the next sheet.
+    """The sheets that are not hidden, by name, with their rows as texts; read a sheet's rows before the next sheet.
 
     A formula has the value that Excel stored. InputBoundExceeded beyond the bounds of expansion.
     """
@@ -37,6 +37,8 @@ def iterate_sheets(stream: BinaryIO) -> Iterator[tuple[str, Iterator[list[str]]]
         book = openpyxl.load_workbook(stream, read_only=True, data_only=True)
         budget.spend(_BYTES_OF_SHEET * len(book.worksheets))
         for sheet in book.worksheets:
+            if sheet.sheet_state != "visible":
+                continue
             # What the sheet says about its size would be believed, and rows be filled up to it.
             sheet.reset_dimensions()
             yield sheet.title, _iterate_rows(sheet.iter_rows(values_only=True), budget)

@@ -194,6 +194,21 @@ def iter_parquet_rows(file: Path) -> Iterator[dict[str, Any]]:
         raise MalformedFile(file, None, str(error)) from error
 
 
+def read_parquet_info(file: Path) -> Any:
+    """What a Parquet file of the hub says of its data set, such as the features; None of any other file."""
+    import pyarrow  # noqa: PLC0415
+
+    from guard.parquet_input import open_parquet  # noqa: PLC0415
+
+    try:
+        with open_regular(file) as stream, open_parquet(stream) as table:
+            described = load_json((table.schema_arrow.metadata or {}).get(b"huggingface", b"{}"))
+    except (OSError, pyarrow.ArrowException, ValueError):
+        # Reading its rows says why it cannot be read.
+        return None
+    return described.get("info") if isinstance(described, dict) else None
+
+
 def _to_json(value: Any) -> Any:
     match value:
         case dict():

@@ -124,6 +124,7 @@ def _survey_to_json(survey: QuestionSurvey) -> dict[str, Any]:
         "cannot_be_answered": survey.unanswerable,
         "several_gold": survey.with_several,
         "repeated_ids": survey.repeated_ids,
+        "doubtful_gold": survey.doubtful,
         "unread": [unread.to_json() for unread in survey.unread_reasons],
     }
 
@@ -138,6 +139,8 @@ def _survey_lines(survey: QuestionSurvey) -> Iterator[str]:
         yield f"{format_count(survey.with_several, 'question')} with several, all of which a correct answer names"
     if survey.repeated_ids:
         yield survey.repetition
+    if survey.doubtful:
+        yield survey.doubt
     for unread in survey.unread_reasons:
         yield (
             f"{format_count(unread.count, 'record')} not read: {unread.first.reason} (first in {unread.first.place})"

@@ -10,11 +10,20 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
-from evaluation.datasets.record import ANSWER_NAMES, TEXT_NAMES, describe_type, parse_cells
+from evaluation.datasets.question_documents import (
+    find_list_name,
+    has_records_by_id,
+    iter_records_by_id,
+    list_questions,
+    list_rows,
+    name_classes,
+    read_class_labels,
+)
+from evaluation.datasets.record import ALTERNATIVES_NAMES, ANSWER_NAMES, TEXT_NAMES, describe_type, parse_cells
 from guard.files import open_regular
 from guard.input_bounds import MAX_LINE_BYTES, InputBoundExceeded
 from guard.workbook_input import MAGIC, UnreadableWorkbook, iterate_sheets
@@ -27,6 +36,7 @@ from worlds.input_files import (
     iter_raw_lines,
     open_bytes,
     parse_json,
+    read_parquet_info,
     read_text_file,
     reading,
 )
@@ -34,8 +44,8 @@ from worlds.terms import strip_marks
 
 SAMPLE_SIZE = 20
 """The records that a format is detected from."""
-LIST_NAMES = ("questions", "Questions", "data", "Data")
-"""The fields of a JSON document that may hold its list of questions."""
+MAX_TITLE_ROWS = 20
+"""The rows above a header, such as a title, that are passed over."""
 MAX_SHOWN_FIELDS = 12
 MAX_CELL_CHARACTERS = 16 * 1024 * 1024
 _PEEK_BYTES = 4096
@@ -111,43 +121,21 @@ class _JsonObject(Layout):
     def __init__(self, file: Path) -> None:
         super().__init__(file)
         document = parse_json(read_text_file(file), file, None)
-        name = next((name for name in LIST_NAMES if isinstance(document, dict) and name in document), None)
-        if name is not None:
+        labels = read_class_labels(document)
+        while (name := find_list_name(document)) is not None:
             document = document[name]
-        elif _has_records_by_id(document):
-            document = [{"id": key} | record for key, record in document.items()]
+        if (rows := list_rows(document)) is not None:
+            document = rows
+        elif has_records_by_id(document):
+            document = list(iter_records_by_id(document))
         if not isinstance(document, list):
             seen = f"an object with {describe_fields([document])}" if isinstance(document, dict) else "no list"
             raise MalformedFile(file, None, f"a list of questions is required, or an object with one; it is {seen}")
-        self._records: list[Any] = document
+        self._records: list[Any] = [name_classes(record, labels) for record in document]
 
     def iter_entries(self) -> Iterator[Entry]:
-        records = (question for record in self._records for question in _list_questions(record))
+        records = (question for record in self._records for question in list_questions(record))
         return (Entry(number, value) for number, value in enumerate(records, 1))
-
-
-def _has_records_by_id(document: Any) -> bool:
-    """Whether an object has a record for each id, as DROP's files do."""
-    return (
-        isinstance(document, dict) and len(document) > 0 and all(isinstance(value, dict) for value in document.values())
-    )
-
-
-def _list_questions(record: Any) -> Iterator[Any]:
-    """The record, or the questions of an article in the form of SQuAD's or DROP's files, each with its paragraph."""
-    pairs = record.get("qa_pairs") if isinstance(record, dict) else None
-    if isinstance(pairs, list):
-        shared = {"section_id": record.get("id"), "passage": record.get("passage")}
-        yield from (shared | pair if isinstance(pair, dict) else pair for pair in pairs)
-        return
-    paragraphs = record.get("paragraphs") if isinstance(record, dict) else None
-    if not isinstance(paragraphs, list) or not all(isinstance(p, dict) and "qas" in p for p in paragraphs):
-        yield record
-        return
-    for paragraph in paragraphs:
-        shared = {"title": record.get("title"), "context": paragraph.get("context")}
-        questions = paragraph["qas"] if isinstance(paragraph["qas"], list) else [paragraph["qas"]]
-        yield from (shared | question if isinstance(question, dict) else question for question in questions)
 
 
 class _Table(Layout):
@@ -158,10 +146,8 @@ class _Table(Layout):
     def _parse_header(self, row: list[str], line: int | None) -> list[str]:
         names = list_columns(row, self.columns)
         if not _has_questions(names):
-            shown = ", ".join(map(repr, names[:MAX_SHOWN_FIELDS]))
-            raise MalformedFile(
-                self.file, line, f"no column is called {' or '.join(TEXT_NAMES[:2])}; there are {shown}"
-            )
+            shown = f"there are {', '.join(map(repr, names[:MAX_SHOWN_FIELDS]))}" if names else "there is no cell"
+            raise MalformedFile(self.file, line, f"no column is called {' or '.join(TEXT_NAMES[:2])}; {shown}")
         if len(set(names)) != len(names):
             raise MalformedFile(self.file, line, "two columns have the same name")
         return names
@@ -183,7 +169,7 @@ class _Renamed(Layout):
             yield replace(entry, value=value)
 
 
-_FIELDS = {"answer": ANSWER_NAMES[0]}
+_FIELDS = {"answer": ANSWER_NAMES[0], "alternatives": ALTERNATIVES_NAMES[0]}
 """The field of a meaning that has several, the one that is read first."""
 
 
@@ -207,8 +193,9 @@ def list_file_columns(file: Path) -> list[str]:
     if start.startswith(MAGIC):
         with open_regular(file) as stream:
             for _, rows in iterate_sheets(stream):
-                if header := _strip_end(next((row for row in rows if any(map(str.strip, row))), [])):
-                    return list_columns(header)
+                first = list(map(_strip_end, islice((row for row in rows if any(map(str.strip, row))), MAX_TITLE_ROWS)))
+                if first:
+                    return list_columns(first[find_header(first, {})])
         return []
     if start.startswith(b"PAR1"):
         records = _Parquet(file).sample()
@@ -219,6 +206,11 @@ def list_file_columns(file: Path) -> list[str]:
         header_line = next((line for line in islice(_iter_text(file), skipped, None) if line.strip()), "")
         return list_columns(next(csv.reader([header_line], delimiter=delimiter), []))
     return list(dict.fromkeys(name for record in records for name in record))
+
+
+def find_header(rows: Sequence[Sequence[str]], columns: ColumnNames) -> int:
+    """The place of the first row with a column for questions; 0 if there is none."""
+    return next((place for place, row in enumerate(rows) if _has_questions(list_columns(row, columns))), 0)
 
 
 def _has_questions(names: Sequence[str]) -> bool:
@@ -268,16 +260,22 @@ def _is_utf8(text: str) -> bool:
 
 
 def _choose_delimiter(file: Path, names: ColumnNames) -> tuple[str, int]:
-    """What separates the cells, and the number of lines before the header: one that says so, or none.
+    """What separates the cells, and the number of lines before the header: a title, or one that says the separator.
 
-    It is what gives the first line a column for questions, and as many columns as possible.
+    The header is the first line that a separator gives a column for questions, and as many columns as possible.
     """
-    first = next(_iter_text(file), "")
-    if match := _STATED_DELIMITER.fullmatch(first):
+    lines = list(islice(_iter_text(file), MAX_TITLE_ROWS))
+    if lines and (match := _STATED_DELIMITER.fullmatch(lines[0])):
         return match[1], 1
-    header = next((line for line in islice(_iter_text(file), SAMPLE_SIZE) if line.strip()), "")
-    columns = {sign: list_columns(next(csv.reader([header], delimiter=sign)), names) for sign in _DELIMITERS}
-    return max(columns, key=lambda sign: (_has_questions(columns[sign]), len(columns[sign]))), 0
+
+    def parse(line: str, sign: str) -> list[str]:
+        return list_columns(next(csv.reader([line], delimiter=sign), []), names)
+
+    filled = [number for number, line in enumerate(lines) if line.strip()]
+    headers = (n for n in filled if any(_has_questions(parse(lines[n], sign)) for sign in _DELIMITERS))
+    skipped = next(headers, filled[0] if filled else 0)
+    columns = {sign: parse(lines[skipped] if lines else "", sign) for sign in _DELIMITERS}
+    return max(columns, key=lambda sign: (_has_questions(columns[sign]), len(columns[sign]))), skipped
 
 
 def _iter_text(file: Path) -> Iterator[str]:
@@ -315,13 +313,16 @@ class _Workbook(_Table):
             with open_regular(self.file) as stream:
                 for _, rows in iterate_sheets(stream):
                     filled = (row for row in rows if any(cell.strip() for cell in row))
-                    cells = _strip_end(next(filled, []))
+                    # A title may stand above the header.
+                    first = list(map(_strip_end, islice(filled, MAX_TITLE_ROWS)))
+                    place = find_header(first, self.columns)
+                    cells = first[place] if first else []
                     header = list_columns(cells, self.columns)
                     names += header
                     if not _has_questions(header):
                         continue
                     self._parse_header(cells, None)
-                    for row in filled:
+                    for row in chain(first[place + 1 :], filled):
                         position += 1
                         yield _parse_row(header, row + [""] * (len(header) - len(row)), position)
         except (OSError, UnreadableWorkbook, InputBoundExceeded) as error:
@@ -339,7 +340,9 @@ class _Parquet(Layout):
     is_line_based = False
 
     def iter_entries(self) -> Iterator[Entry]:
-        return (Entry(number, row) for number, row in enumerate(iter_parquet_rows(self.file), 1))
+        labels = read_class_labels(read_parquet_info(self.file))
+        rows = (name_classes(row, labels) for row in iter_parquet_rows(self.file))
+        return (Entry(number, row) for number, row in enumerate(rows, 1))
 
 
 def describe_fields(sample: Sequence[Any]) -> str:
@@ -380,7 +383,9 @@ def open_table(file: Path, *, is_text_table: bool = False, columns: ColumnNames 
 
 def _begins_with_header(file: Path, names: ColumnNames) -> bool:
     delimiter, skipped = _choose_delimiter(file, names)
-    header = next(islice(_iter_text(file), skipped, None), "")
+    *before, header = [*islice(_iter_text(file), skipped + 1), ""][: skipped + 1]
+    if any(line.strip() and not _STATED_DELIMITER.fullmatch(line) for line in before):
+        return False
     return len(header) > 1 and _has_questions(list_columns(next(csv.reader([header], delimiter=delimiter)), names))
 
 
@@ -391,10 +396,11 @@ def _open_json(file: Path) -> Layout:
     lines = _JsonLines(file)
     first, *others = list(islice(lines.iter_entries(), SAMPLE_SIZE)) or [Entry(1)]
     if isinstance(first.value, dict):
-        holds_list = any(isinstance(first.value.get(name), list) for name in LIST_NAMES)
+        holds_list = find_list_name(first.value) is not None and not others
+        is_table = not others and list_rows(first.value) is not None
         is_question = any(name in first.value for name in TEXT_NAMES)
-        holds_records = not others and _has_records_by_id(first.value)
-        return _JsonObject(file) if (holds_list or holds_records) and not is_question else lines
+        holds_records = not others and has_records_by_id(first.value)
+        return _JsonObject(file) if is_table or ((holds_list or holds_records) and not is_question) else lines
     # Objects follow a broken first line. In a document at most the last record is a line without a comma.
     objects = sum(isinstance(entry.value, dict) for entry in others)
     return lines if first.problem is None or objects > 1 or (others and objects == len(others)) else _JsonObject(file)

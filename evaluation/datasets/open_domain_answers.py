@@ -6,8 +6,8 @@ for a question that its `context` does not answer. KILT: `input`, and `output` w
 same answer is there once for each. PopQA: `possible_answers` as a list or as its JSON, `o_uri` or `obj_id`.
 
 DROP: `answer` {number, date {day, month, year}, spans}, all of whose spans a correct answer names, and
-`validated_answers` of other people; or, of the hub, `answers_spans`. FRAMES: `Prompt`, `Answer`, `reasoning_types`,
-`wiki_links`.
+`validated_answers` of other people; or, of the hub, `answers_spans`, in one list for all people of its validation
+split, where numbers and dates are alternatives. FRAMES: `Prompt`, `Answer`, `reasoning_types`, `wiki_links`.
 """
 
 from collections.abc import Iterable, Mapping
@@ -99,8 +99,11 @@ def _parse_popqa(fields: Fields, _: str) -> QuestionRecord:
 
 def _parse_drop(fields: Fields, _: str) -> QuestionRecord:
     if "answers_spans" in fields:
-        spans = fields["answers_spans"]
-        answers = [list(map(format_value, require_list(spans if isinstance(spans, dict) else {}, "spans")))]
+        spans: Fields = fields["answers_spans"] if isinstance(fields["answers_spans"], dict) else {}
+        answers = [list(map(format_value, require_list(spans, "spans")))]
+        if "span" not in spans.get("types", ("span",)):
+            # An answer has one number or date; further ones are those of other people.
+            answers = [[value] for value in answers[0]]
     else:
         validated = restore_rows(fields.get("validated_answers"))
         answers = list(

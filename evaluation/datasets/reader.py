@@ -6,6 +6,7 @@ records = reader.iter_records()
 """
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
@@ -32,6 +33,8 @@ from worlds.input_files import MalformedFile
 AUTO = "auto"
 """The format is detected from the structure of the first records."""
 PREVIEW_SIZE = 5
+_DOUBTFUL = re.compile(r"[^;]*+;.*+|\[.*+(?<=\])|n/?a|nan|none|null", re.IGNORECASE | re.DOTALL)
+"""A gold answer as people write several, as a program prints a list, or as it prints that there is none."""
 MAX_REASONS = 1_000
 """The reasons why records cannot be read that are told apart."""
 
@@ -87,6 +90,10 @@ class QuestionSurvey:
     """The number of questions with the id of an earlier one that has another text or other gold answers."""
     first_repeated: str = ""
     """The first of them: its id, its place and that of the earlier one."""
+    doubtful: int = 0
+    """The number of gold answers that are one text, and look like several answers or like none."""
+    first_doubtful: str = ""
+    """The first of them, with its place."""
     preview: list[QuestionRecord] = field(default_factory=list)
     """The first questions."""
     unread: dict[str, UnreadCount] = field(default_factory=dict)
@@ -110,6 +117,16 @@ class QuestionSurvey:
         """A sentence about the repeated ids."""
         count = format_count(self.repeated_ids, "question")
         return f"{count} with an earlier id, and another text or other gold answers (first {self.first_repeated})"
+
+    @property
+    def doubt(self) -> str:
+        """A sentence about the doubtful gold answers."""
+        look = "looks like several or none, and is one text" if self.doubtful == 1 else "look like several or none"
+        kept = "" if self.doubtful == 1 else ", and are one text each"
+        return (
+            f"{format_count(self.doubtful, 'gold answer')} {look}{kept} (first {self.first_doubtful}); write several "
+            "answers as a list, or with | in a table, and leave out what is none"
+        )
 
     @property
     def unread_reasons(self) -> list[UnreadCount]:
@@ -177,6 +194,10 @@ class QuestionReader:
             survey.with_gold += bool(record.gold_answers)
             survey.unanswerable += find_gold_reason(record.gold_answers) is not None
             survey.with_several += len(record.gold_answers) > 1
+            doubtful = [gold["text"] for gold in record.gold_answers if _DOUBTFUL.fullmatch(gold["text"])]
+            if doubtful and not survey.doubtful:
+                survey.first_doubtful = f"{doubtful[0][:60]!r} in {self._make_unread(position, '').place}"
+            survey.doubtful += len(doubtful)
             survey.with_bare_ids += any(map(find_bare_id, record.gold_answers))
             if len(survey.preview) < PREVIEW_SIZE:
                 survey.preview.append(record)

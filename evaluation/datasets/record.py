@@ -7,6 +7,7 @@ answers means that a correct answer names all of them; of `answer_0`, `answer_1`
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -109,6 +110,8 @@ def format_value(value: Any) -> str:
     match value:
         case bool():
             return "yes" if value else "no"
+        case float() if not isfinite(value):
+            raise UnreadableRecord("an answer is a number that is infinite, or too large for JSON")
         case float() if value.is_integer():
             return str(int(value))
         case str() | int() | float():
@@ -195,15 +198,18 @@ def parse_record(form: QuestionFormat, fields: Fields, language: str) -> Questio
     return record
 
 
-TEXT_NAMES = ("question", "text", "prompt", "problem")
-ANSWER_NAMES = ("answers", "answer", "gold_answers")
-ALTERNATIVES_NAME = "golden_answers"
-"""The field of a list of answers of which a correct answer names one, as in FlashRAG's files."""
+TEXT_NAMES = ("question", "text", "prompt", "problem", "question_text")
+ANSWER_NAMES = ("answers", "answer", "gold_answers", "answer_list")
+ALTERNATIVES_NAMES = ("golden_answers", "short_answers")
+"""The fields of a list of answers of which a correct answer names one, as in the files of FlashRAG and ASQA."""
+CHOICES_NAMES = ("choices", "options")
+"""The fields of the answers from which a question lets one choose."""
+_LONGEST_WORD = 60
 _NUMBERED_ANSWER = re.compile(r"answer_?\d+")
 """The fields of alternative answers, as FreshQA's answer_0 to answer_9."""
 ID_NAMES = ("id", "_id", "qid", "question_id", "source_id")
 METADATA_NAMES = ("dataset", "split", "kind")
-COLUMN_MEANINGS = ("question", "answer", "id", "kind")
+COLUMN_MEANINGS = ("question", "answer", "alternatives", "id", "kind")
 """What a person may say that a column of a file means, whatever its name."""
 
 
@@ -219,10 +225,40 @@ def parse_cells(names: list[str], cells: list[str]) -> dict[str, Any]:
     """The fields of a CSV row; a | separates several answers, and blank cells are left out."""
     restored = zip(names, map(restore_cell, cells), strict=True)
     fields: dict[str, Any] = {name: cell for name, cell in restored if cell.strip()}
-    for name in ANSWER_NAMES:
-        if name in fields:
-            fields[name] = [part.strip() for part in str(fields[name]).split("|") if part.strip()]
+    for name in (*ANSWER_NAMES, *ALTERNATIVES_NAMES):
+        if name in fields and isinstance(parts := restore_list(fields[name]), str):
+            fields[name] = [part.strip() for part in parts.split("|") if part.strip()]
     return fields
+
+
+_ELEMENT = re.compile(r"""\s*+('(?:[^'\\]|\\.)*+'|"(?:[^"\\]|\\.)*+")\s*+,?""", re.DOTALL)
+_ARRAY_START, _ARRAY_TYPE = re.compile(r"(?:array\()?\["), re.compile(r"(?:,\s*+dtype=[\w<>.]++)?\)?")
+_ESCAPE = re.compile(r"\\(?:x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|(.))", re.DOTALL)
+_CONTROLS = {"n": "\n", "t": "\t", "r": "\r"}
+
+
+def restore_list(value: Any) -> Any:
+    """The list of texts that a text is, as programs print it: ["A", "B"], ['A', 'B'], ['A' 'B']; else the value.
+
+    Numbers between brackets are a text, such as an interval.
+    """
+    text = value.strip() if isinstance(value, str) else ""
+    start, end = _ARRAY_START.match(text), text.rfind("]")
+    if start is None or not _ARRAY_TYPE.fullmatch(text[end + 1 :]):
+        return value
+    inside, place, elements = text[start.end() : end].strip(), 0, list[str]()
+    while place < len(inside):
+        element = _ELEMENT.match(inside, place)
+        if element is None:
+            return value
+        elements.append(_ESCAPE.sub(_unescape, element[1][1:-1]))
+        place = element.end()
+    return elements
+
+
+def _unescape(match: re.Match[str]) -> str:
+    code = match[1] or match[2]
+    return chr(int(code, 16)) if code else _CONTROLS.get(match[3], match[3])
 
 
 def _parse_plain(raw: Fields, _: str) -> QuestionRecord:
@@ -232,8 +268,12 @@ def _parse_plain(raw: Fields, _: str) -> QuestionRecord:
     source = next((field for field in ID_NAMES if isinstance(fields.get(field), str | int)), None)
     answers = next((field for field in ANSWER_NAMES if fields.get(field) is not None), None)
     alternatives = [] if answers else [field for field in fields if _NUMBERED_ANSWER.fullmatch(field) and fields[field]]
-    listed = parse_aliases(fields.get(ALTERNATIVES_NAME)) if not answers else None
-    consumed |= {field for field in (source, answers, *alternatives, ALTERNATIVES_NAME if listed else None) if field}
+    names = ALTERNATIVES_NAMES if not answers else ()
+    listing = next((name for name in names if parse_aliases(restore_list(fields.get(name)))), None)
+    listed = parse_aliases(restore_list(fields[listing])) if listing else None
+    consumed |= {field for field in (source, answers, *alternatives, listing) if field}
+    if "canary" in fields and len(text := require_text(fields, name)) > _LONGEST_WORD and len(text.split()) == 1:
+        raise UnreadableRecord("its question is encrypted, as BrowseComp's are; decrypt the file and import it again")
     own: dict[str, Any] = {}
     for metadata in METADATA_NAMES:
         if fields.get(metadata) is not None:
@@ -243,7 +283,7 @@ def _parse_plain(raw: Fields, _: str) -> QuestionRecord:
         own["decomposition"] = fields["decomposition"]
         consumed.add("decomposition")
     reason = find_unanswerable_mark(fields)
-    gold_answers = _parse_answers(fields[answers]) if answers and not reason else []
+    gold_answers = _parse_answers(_find_choice(fields, fields[answers])) if answers and not reason else []
     if reason or (answers and not gold_answers and "expression" in fields):
         # A generated world's question has all answers that its expression has; one of a pair lacks a fact.
         is_false = fields.get("false_premise") and "pair" not in fields
@@ -270,23 +310,41 @@ def _parse_plain(raw: Fields, _: str) -> QuestionRecord:
 
 def _lower_known_names(fields: Fields) -> Fields:
     """The fields with the names of questions, answers and ids in lower case, unless two would have the same name."""
-    known = {*TEXT_NAMES, *ANSWER_NAMES, *ID_NAMES, ALTERNATIVES_NAME}
+    known = {*TEXT_NAMES, *ANSWER_NAMES, *ID_NAMES, *ALTERNATIVES_NAMES}
     lowered = {name: name.lower() for name in fields if name.lower() in known and name.lower() not in fields}
     return {lowered.get(name, name): value for name, value in fields.items()} if lowered else fields
 
 
 def _is_hop_list(value: Any) -> bool:
-    # A decomposition into texts of questions, as in some data sets, stays in the details.
-    return isinstance(value, list) and all(isinstance(hop, dict) for hop in value)
+    # A decomposition into questions, as in some data sets, stays in the details.
+    return isinstance(value, list) and all(isinstance(hop, dict) and "question" not in hop for hop in value)
 
 
-def _parse_answers(value: Any) -> list[dict[str, Any]]:
+def _find_choice(fields: Fields, given: Any) -> Any:
+    """The text of a choice whose number from 0, or letter, the answer is; any other answer as it is."""
+    choices = next((restore_list(fields[name]) for name in CHOICES_NAMES if fields.get(name)), None)
+    answer = given[0] if isinstance(given, list) and len(given) == 1 else given
+    if isinstance(choices, dict) and isinstance(choices.get("text"), list) and isinstance(choices.get("label"), list):
+        choices = dict(zip(map(str, choices["label"]), choices["text"], strict=False))
+    if isinstance(choices, list):
+        numbered = dict(enumerate(choices))
+        choices = numbered | {chr(ord("A") + number): choice for number, choice in numbered.items()}
+    is_key = isinstance(answer, str | int) and not isinstance(answer, bool)
+    if not isinstance(choices, dict) or not is_key or answer in choices.values():
+        return given
+    if isinstance(answer, int) and answer not in choices:
+        raise UnreadableRecord(f"its answer {answer} is the number of none of its choices, which are counted from 0")
+    return choices.get(answer, given)
+
+
+def _parse_answers(raw: Any) -> list[dict[str, Any]]:
+    value = restore_list(raw)
     return [_parse_answer(answer) for answer in (value if isinstance(value, list) else [value])]
 
 
 def _parse_answer(answer: Any) -> dict[str, Any]:
     match answer:
-        case {"text": str(text), **rest}:
+        case {"text": str(text), **rest} | {"answer_text": str(text), **rest}:
             gold = make_gold(text, rest.get("entity") or rest.get("id"))
             _add_aliases(gold, parse_aliases(rest.get("aliases")) or [])
             return gold

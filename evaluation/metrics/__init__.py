@@ -12,6 +12,7 @@ from evaluation.datasets import QUESTION_FORMATS
 from evaluation.datasets.reader import list_claims
 from evaluation.datasets.record import UnreadableRecord, parse_record
 from evaluation.metrics.answer_sets import ANSWER_SET_METRICS
+from evaluation.metrics.drop import DROP_METRICS
 from evaluation.metrics.em_and_f1 import OFFICIAL_F1, normalize_words
 from evaluation.metrics.hits import HIT_METRICS
 from evaluation.metrics.metric import (
@@ -151,6 +152,7 @@ DATASET_METRICS = {
         *MULTIHOP_METRICS,
         *HIT_METRICS,
         *ANSWER_SET_METRICS,
+        *DROP_METRICS,
         *STRATEGYQA_METRICS,
         *CRAG_METRICS,
         *SQUAD_METRICS,

@@ -14,7 +14,12 @@ _VERDICTS = (["yes"], ["no"], ["noanswer"])
 
 def normalize_words(text: str) -> list[str]:
     """The words of a text in lower case, without punctuation and articles."""
-    return _ARTICLE.sub(" ", remove_punctuation(text.lower())).split()
+    return remove_articles(remove_punctuation(text.lower())).split()
+
+
+def remove_articles(text: str) -> str:
+    """The text with a blank for each English article in lower case."""
+    return _ARTICLE.sub(" ", text)
 
 
 def remove_punctuation(text: str) -> str:

@@ -14,6 +14,7 @@ from fewshot_library.formats.format import (
     TraceExport,
     TraceFormat,
     open_bytes,
+    refuse_encoding,
 )
 from fewshot_library.formats.humaniq import HUMANIQ, HUMANIQ_RUNS
 from fewshot_library.formats.inspect_log import INSPECT
@@ -84,7 +85,7 @@ def detect_format(path: Path) -> TraceFormat:
     except OSError as error:
         raise FormatError(f"{path} cannot be opened: {error.strerror}") from error
     except UnicodeDecodeError as error:
-        raise FormatError(f"{path} is not a text in UTF-8 ({error.reason})") from error
+        raise refuse_encoding(path, error) from error
     if detected is None and not head.text.strip():
         raise FormatError(f"{path} is empty; there is nothing to import")
     if detected is None:

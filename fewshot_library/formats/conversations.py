@@ -10,9 +10,11 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from fewshot_library.formats.agent_runs import usual_instruction, usual_run, usual_step, without_events
 from fewshot_library.formats.chat import ChatTranscript, TraceMessage, chat_to_records
+from fewshot_library.formats.chat_templates import is_template, parse_template, split_conversations
 from fewshot_library.formats.content_parts import expand_content, part_kind
-from fewshot_library.formats.format import FileHead, ReadResult, RecordRemark, TraceFormat
+from fewshot_library.formats.format import FileHead, ReadResult, RecordRemark, TraceFormat, read_text_document
 from fewshot_library.formats.json_documents import (
     ExtensibleModel,
     MalformedRecord,
@@ -43,6 +45,7 @@ _PARTS = ("parts", "blocks", "items")
 _SESSIONS = ("sessionId", "session_id", "conversation_id", "thread_id")
 _REJECTED = "rejected"
 """The reply of a preference pair that is not to be followed."""
+_PEEK_CHARACTERS = 200
 _TEXT_COLUMNS = ("messages", "conversations", "tools")
 """Fields that are JSON texts in the columns of tables."""
 
@@ -68,6 +71,10 @@ def message_kind(name: str) -> str:
 
 def usual_message(raw: Any) -> dict[str, Any] | None:
     """A message in OpenAI's form; None if the value is no message."""
+    return usual_step(raw) or _usual_form(raw)
+
+
+def _usual_form(raw: Any) -> dict[str, Any] | None:
     message: dict[str, Any] | None = None
     match raw:
         case {"lc": int(), "id": [*_, str(name)], "kwargs": {"content": _} as fields}:
@@ -174,9 +181,10 @@ def decode_messages(values: Sequence[Any]) -> list[TraceMessage]:
         content = [value] if message is None else as_list(message.get("content"))
         own_id = None if is_item or not of_response else value.get("id")
         # A stream that was recorded part by part repeats the id of the message.
-        if parts is not None and of_response and (is_item or last_id is None or own_id == last_id):
+        is_of_model = of_response and (message is None or message["role"] == "assistant")
+        if parts is not None and is_of_model and (is_item or last_id is None or own_id == last_id):
             parts += content
-        elif of_response and (message is None or message["role"] == "assistant"):
+        elif is_of_model:
             parts = list(content)
             joined.append((f"message {number}", {**(message or {"role": "assistant"}), "content": parts}))
         else:
@@ -220,7 +228,12 @@ def _role(message: Any) -> str:
 
 def find_conversation(raw: Any) -> tuple[list[Any], dict[str, Any], list[str]]:
     """The messages of a record, its other fields, and remarks on messages that are left out."""
+    if isinstance(raw, dict) and (run := usual_run(raw)) is not None:
+        messages, rest = run
+        return messages, rest, [_leave_out(values) for _, values in _message_lists(rest)]
     lists = list(_message_lists(raw))
+    if isinstance(raw, dict) and not lists and (plain := _plain_conversation(raw)) is not None:
+        return plain
     asked = [(depth, values) for depth, values in lists if any(_role(message) == "user" for message in values)]
     # The question may be a text, with a list of nothing but the reply.
     text = raw.get("input") if isinstance(raw, dict) and lists and not asked else None
@@ -228,9 +241,9 @@ def find_conversation(raw: Any) -> tuple[list[Any], dict[str, Any], list[str]]:
     _, main = min(asked or lists, key=lambda one: (one[0], -len(one[1])), default=(0, []))
     if not main:
         raise MalformedRecord("it is not a list of messages, and has none")
-    messages = [*question, *_in_order_of_time(main)]
+    messages, remarks = without_events([*question, *_in_order_of_time(main)])
     keys = set(map(_message_key, messages))
-    used, remarks = [main], list[str]()
+    used = [main]
     for _, values in lists:
         is_reply = all(_role(message) not in ("user", "system") for message in values)
         if all(_message_key(message) in keys for message in values):
@@ -241,9 +254,21 @@ def find_conversation(raw: Any) -> tuple[list[Any], dict[str, Any], list[str]]:
             keys.update(map(_message_key, values))
             used.append(values)
         else:
-            remarks.append(f"another list with {len(values)} of its messages was left out")
+            remarks.append(_leave_out(values))
     rest = _prune(raw, {id(part) for values in used for part in (values, *values)}) if isinstance(raw, dict) else {}
     return messages, rest, remarks
+
+
+def _leave_out(values: list[Any]) -> str:
+    return f"another list with {len(values)} of its messages was left out"
+
+
+def _plain_conversation(raw: dict[str, Any]) -> tuple[list[Any], dict[str, Any], list[str]] | None:
+    """The conversation in the texts of a record that has no message: an instruction, or a chat template's text."""
+    if (instruction := usual_instruction(raw)) is not None:
+        return *instruction, []
+    name = next((name for name, value in raw.items() if isinstance(value, str) and is_template(value)), None)
+    return None if name is None else (parse_template(raw[name]), _without(raw, name), [])
 
 
 def _awaits_reply(message: Any) -> bool:
@@ -317,7 +342,14 @@ def _decode_exchange(raw: Any, origin: RecordOrigin) -> Iterator[ReadResult]:
 def _iterate_records(path: Path) -> Iterator[tuple[str, Any]]:
     sessions: dict[str, list[Any]] = {}
     others: list[tuple[str, Any]] = []
+    typed: set[str] = set()
+    if is_template(read_text_document(path, _PEEK_CHARACTERS)):
+        conversations = split_conversations(parse_template(read_text_document(path)))
+        yield from ((f"conversation {number}", messages) for number, messages in enumerate(conversations, start=1))
+        return
     for place, value in read_json_values(path, splits_lists=False):
+        if (text := _typed_text(value)) is not None:
+            typed.add(text)
         if (message := _line_message(value)) is not None:
             session = next((str(value[name]) for name in _SESSIONS if value.get(name)), "")
             sessions.setdefault(session, []).append(message)
@@ -326,7 +358,10 @@ def _iterate_records(path: Path) -> Iterator[tuple[str, Any]]:
         else:
             others.append((place, value))
     # Beside messages, other lines are of their tool.
-    yield from ((f"conversation {number}", messages) for number, messages in enumerate(sessions.values(), start=1))
+    yield from (
+        (f"conversation {number}", [_mark_instructions(message, typed) for message in messages])
+        for number, messages in enumerate(sessions.values(), start=1)
+    )
     yield from ((place, value) for place, value in others if not sessions or isinstance(value, MalformedRecord))
 
 
@@ -347,11 +382,30 @@ def _line_message(value: Any) -> Any:
     """The message of a line that is one, or has one beside its time and place; None for other lines."""
     if not isinstance(value, dict):
         return None
-    if _is_message(value):
+    lists = [values for _, values in _message_lists(value)]
+    if _is_message(value) or (_are_items([value]) and not any(any(map(_is_message, values)) for values in lists)):
         return value
+    if value.get("type") == "response_item" and isinstance(value.get("payload"), dict):
+        # A session of Codex.
+        return value["payload"]
     message = value.get("message")
-    is_only = _is_message(message) and len(list(_message_lists(value))) == 1
+    is_only = _is_message(message) and len(lists) == 1
     return message if is_only and value.get("isSidechain") is not True else None
+
+
+def _typed_text(value: Any) -> str | None:
+    """What a line of a session of Codex says that its user typed; None for another line."""
+    match value:
+        case {"type": "event_msg", "payload": {"type": "user_message", "message": str(text)}}:
+            return text.strip()
+    return None
+
+
+def _mark_instructions(message: Any, typed: set[str]) -> Any:
+    """The message; as instructions if a session says what its user typed, and it is another text with their role."""
+    texts = {str(_part_text(part)).strip() for part in as_list((usual_message(message) or {}).get("content"))}
+    is_typed = not typed or _role(message) != "user" or not texts.isdisjoint(typed)
+    return message if is_typed else {**message, "role": "developer"}
 
 
 def _iterate_digests(raw: Any, *, whole: bool) -> Iterator[int]:
@@ -369,11 +423,24 @@ def _iterate_digests(raw: Any, *, whole: bool) -> Iterator[int]:
         yield digest
 
 
-_MESSAGE_FIELD = re.compile(r"(?:\A|[.\]])(?:role|from|part_kind)\Z")
+_MESSAGE_FIELD = re.compile(r"(?:\A|[.\]])(?:role|from|part_kind|step_number)\Z")
+
+
+_FORMS = (
+    *(("source", "type", "content"), ("source", "action", "args"), ("kind", "source", "timestamp")),
+    *(("instruction", "output"), ("instruction", "response")),
+)
 
 
 def _sniff(head: FileHead) -> bool:
-    return any(map(_MESSAGE_FIELD.search, head.keys)) or head.has_keys("source", "type", "content")
+    is_known = any(map(_MESSAGE_FIELD.search, head.keys)) or any(_has_form(head, *form) for form in _FORMS)
+    return is_known or is_template(head.text) or any(map(is_template, head.keys.values()))
+
+
+def _has_form(head: FileHead, first: str, *others: str) -> bool:
+    """Whether an object anywhere in the file has these keys."""
+    before = [key.removesuffix(first) for key in head.keys if key == first or key.endswith(f".{first}")]
+    return any(all(f"{at}{name}" in head.keys for name in others) for at in before)
 
 
 CHATS = TraceFormat("chats", "conversations in the forms of other interfaces and tools", _sniff, _read_any)

@@ -354,6 +354,22 @@ def read_document(stream: TextIO) -> str:
     return text
 
 
+def read_text_document(path: Path, size: int = -1) -> str:
+    """Read a text that is parsed as a whole, or its first characters; FormatError if it is too long, or not UTF-8."""
+    try:
+        with open_text(path) as stream:
+            return read_document(stream) if size < 0 else stream.read(size)
+    except UnicodeDecodeError as error:
+        raise refuse_encoding(path, error) from error
+    except InputBoundExceeded as error:
+        raise FormatError(f"{path}: {error}") from error
+
+
+def refuse_encoding(path: Path, error: UnicodeDecodeError) -> FormatError:
+    """The error for a text in another encoding."""
+    return FormatError(f"{path} is not a text in UTF-8 ({error.reason}); save it in UTF-8, and import it again")
+
+
 def read_json_list(path: Path) -> Iterator[Any]:
     """Read a file that is one JSON list of records, one of which is in memory at a time."""
     try:
@@ -361,8 +377,10 @@ def read_json_list(path: Path) -> Iterator[Any]:
             yield from (record for _, record in iterate_json_list(stream.read))
     except MalformedJson as error:
         raise FormatError(f"{path}, line {error.line}: invalid JSON ({error.reason})") from error
+    except UnicodeDecodeError as error:
+        raise refuse_encoding(path, error) from error
     except ValueError as error:
-        raise FormatError(f"{path}: invalid JSON or not in UTF-8 ({error})") from error
+        raise FormatError(f"{path}: invalid JSON ({error})") from error
 
 
 def find_unstorable_field(raw: dict[str, Any]) -> str | None:

@@ -25,6 +25,7 @@ from fewshot_library.formats.format import (
     iterate_lines,
     open_text,
     read_document,
+    refuse_encoding,
 )
 from guard.input_bounds import MAX_LINE_BYTES, InputBoundExceeded
 from guard.json_input import MalformedJson, check_json, iterate_json_list, load_json
@@ -119,8 +120,10 @@ def read_json_values(path: Path, *, splits_lists: bool = True) -> Iterator[tuple
         raise FormatError(f"{path}, line {error.line}: invalid JSON ({error.reason})") from error
     except InputBoundExceeded as error:
         raise FormatError(f"{path}: {error}") from error
+    except UnicodeDecodeError as error:
+        raise refuse_encoding(path, error) from error
     except (ValueError, RecursionError) as error:
-        raise FormatError(f"{path}: invalid JSON or not UTF-8 ({error})") from error
+        raise FormatError(f"{path}: invalid JSON ({error})") from error
 
 
 def _read_whole_document(stream: TextIO, *, splits_lists: bool) -> Iterator[tuple[str, Any]]:

@@ -2,7 +2,8 @@
 
     chats = [messages_from_dict(json.loads(line)["messages"]) for line in file]
 
-The forms of `dumpd` and `model_dump`, states of LangGraph and runs of LangSmith are read as well.
+The forms of `dumpd` and `model_dump`, states of LangGraph, runs of LangSmith and results of agents with their
+intermediate steps are read as well.
 """
 
 from typing import Any
@@ -51,7 +52,7 @@ _PLACES = ("", "[][].", "messages[].", "values.messages[].", "channel_values.mes
 
 
 def _sniff(head: FileHead) -> bool:
-    if head.has_keys("run_type", "inputs"):
+    if head.has_keys("run_type", "inputs") or head.has_keys("intermediate_steps"):
         return True
     nested = [(f"{at}type", f"{at}{own}") for at in _PLACES for own in ("data.content", "lc", "kwargs.content")]
     flat = [

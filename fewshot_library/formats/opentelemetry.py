@@ -132,7 +132,7 @@ def _next_role(message: TraceMessage) -> str:
 
 
 def _is_numbered(value: dict[str, Any]) -> bool:
-    return bool(value) and all(key.isdigit() for key in value)
+    return bool(as_numbered_list(value))
 
 
 def _sniff(head: FileHead) -> bool:

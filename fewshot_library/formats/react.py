@@ -27,8 +27,7 @@ from fewshot_library.formats.format import (
     TraceExport,
     TraceFormat,
     lost_fields,
-    open_text,
-    read_document,
+    read_text_document,
     text_writer,
 )
 from fewshot_library.formats.humaniq_record import (
@@ -46,7 +45,6 @@ from fewshot_library.formats.react_text import (
     normalize_markers,
     parse_transcript,
 )
-from guard.input_bounds import InputBoundExceeded
 from llm.text_tool_calls import parse_json_call
 
 FORMAT_NAME = "react"
@@ -128,14 +126,7 @@ def _comparable_content(record: TraceRecord) -> Any:
 
 
 def _read_transcripts(path: Path) -> Iterator[ReadResult]:
-    try:
-        with open_text(path) as stream:
-            text = read_document(stream)
-    except UnicodeDecodeError as error:
-        raise FormatError(f"{path} is not a text in UTF-8 ({error.reason})") from error
-    except InputBoundExceeded as error:
-        raise FormatError(f"{path}: {error}") from error
-    return _parse_records(text, path.stem)
+    return _parse_records(read_text_document(path), path.stem)
 
 
 def _parse_records(text: str, file: str) -> Iterator[ReadResult]:

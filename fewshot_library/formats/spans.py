@@ -1,5 +1,6 @@
-"""Parses OpenTelemetry spans in the JSON forms of exporters: OTLP, the SDK's, Phoenix's."""
+"""Parses OpenTelemetry spans in the JSON forms of exporters: OTLP, the SDK's, Phoenix's, Jaeger's."""
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -9,6 +10,7 @@ from fewshot_library.formats.chat import MessageToolCall, TraceMessage
 from fewshot_library.formats.json_documents import MalformedRecord, parse_utc_datetime
 from guard.json_input import MAX_DEPTH, load_json
 
+_NUMBER = re.compile(r"[0-9]{1,9}")
 _OTLP_SCALARS = ("stringValue", "boolValue", "doubleValue", "bytesValue")
 
 
@@ -51,7 +53,7 @@ class TraceSpan:
 
 def as_numbered_list(value: Any) -> list[Any]:
     """A list, or the values of numbered keys in order; empty for any other value."""
-    if isinstance(value, dict) and value and all(key.isdigit() for key in value):
+    if isinstance(value, dict) and value and all(map(_NUMBER.fullmatch, value)):
         return [value[key] for key in sorted(value, key=int)]
     return value if isinstance(value, list) else []
 
@@ -95,10 +97,10 @@ def set_path(tree: dict[str, Any], path: list[str], value: Any) -> None:
 
 
 def iterate_raw_spans(value: Any) -> Iterator[Any]:
-    """Yield the raw spans of a JSON value: a span, a list of spans, or OTLP's nested form."""
+    """Yield the raw spans of a JSON value: a span, a list of spans, or the nested forms of OTLP and Jaeger."""
     nested = None
     if isinstance(value, dict):
-        nested = next((value[key] for key in ("resourceSpans", "scopeSpans", "spans") if key in value), None)
+        nested = next((value[key] for key in ("resourceSpans", "scopeSpans", "spans", "data") if key in value), None)
     content = value if nested is None else nested
     if isinstance(content, list):
         for element in content:
@@ -112,6 +114,8 @@ def parse_span(raw: Any) -> TraceSpan:
     context = raw.get("context") if isinstance(raw, dict) else None
     own = {key.removeprefix("context."): value for key, value in raw.items()} if isinstance(raw, dict) else {}
     own |= context if isinstance(context, dict) else {}
+    if "operationName" in own:
+        own = _of_jaeger(own)
     span_id = _first_text(own, "span_id", "spanId") or ""
     # In tables, each attribute is a column.
     columns = {key.removeprefix("attributes."): value for key, value in own.items() if key.startswith("attributes.")}
@@ -144,13 +148,45 @@ def parse_span(raw: Any) -> TraceSpan:
     )
 
 
+def _of_jaeger(own: dict[str, Any]) -> dict[str, Any]:
+    """The fields of Jaeger's span under OTLP's names; its times are microseconds, and its logs events."""
+    tags = dict(_iterate_attributes(own.get("tags"), []))
+    parents = [
+        reference.get("spanID")
+        for reference in own.get("references") or []
+        if isinstance(reference, dict) and reference.get("refType") != "FOLLOWS_FROM"
+    ]
+    start, duration = own.get("startTime"), own.get("duration")
+    times: dict[str, Any] = {"startTimeUnixNano": start * 1000} if isinstance(start, int) else {"start_time": start}
+    if isinstance(start, int) and isinstance(duration, int):
+        times["endTimeUnixNano"] = (start + duration) * 1000
+    logs = [dict(_iterate_attributes(log.get("fields"), [])) for log in own.get("logs") or [] if isinstance(log, dict)]
+    is_error = str(tags.get("error")).lower() == "true" or tags.get("otel.status_code") == "ERROR"
+    return times | {
+        "traceId": own.get("traceID"),
+        "spanId": own.get("spanID"),
+        "parentSpanId": own.get("parentSpanID") or next(iter(parents), None),
+        "name": own["operationName"],
+        "attributes": own.get("tags"),
+        "events": [{"name": fields.pop("event", ""), "attributes": fields} for fields in logs],
+        "status": {"code": "ERROR" if is_error else "OK", "message": tags.get("otel.status_description")},
+    }
+
+
 def _iterate_attributes(raw: Any, remarks: list[str]) -> Iterator[tuple[str, Any]]:
     if isinstance(raw, dict):
         yield from raw.items()
     elif isinstance(raw, list):
         for attribute in raw:
             if isinstance(attribute, dict) and isinstance(attribute.get("key"), str):
-                yield attribute["key"], _unwrap_otlp(attribute.get("value"), remarks)
+                try:
+                    value = _unwrap_otlp(attribute.get("value"), remarks)
+                except ValueError as error:
+                    remarks.append(
+                        f"its attribute {attribute['key'][:60]!r} cannot be read ({error}), and was left out"
+                    )
+                else:
+                    yield attribute["key"], value
             else:
                 remarks.append("one of its attributes has no key, and was left out")
     elif raw is not None:
@@ -184,7 +220,7 @@ def _parent_id(own: dict[str, Any]) -> str | None:
 def _first_time(own: dict[str, Any], remarks: list[str], *names: str) -> datetime | None:
     value = next((own[name] for name in names if own.get(name)), None)
     try:
-        if isinstance(value, int | float) or (isinstance(value, str) and value.isdigit()):
+        if isinstance(value, int | float) or (isinstance(value, str) and value.isdecimal()):
             return datetime.fromtimestamp(int(value) / 1e9, UTC)
         return parse_utc_datetime(value, names[0]) if isinstance(value, str) else None
     except (ValueError, OverflowError, OSError, MalformedRecord):

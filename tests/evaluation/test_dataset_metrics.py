@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from evaluation.metrics import DATASET_METRICS, find_dataset_metric, list_dataset_metrics
 from evaluation.metrics.answer_sets import score_spinach, score_webqsp
+from evaluation.metrics.drop import score_drop
 from evaluation.metrics.hits import match_pdrr, match_tog, split_dpr_tokens
 from evaluation.metrics.metric import Case, MetricError, Unscorable, UnusableValue
 from evaluation.metrics.multihop import score_evidence, score_musique_words, score_supporting_facts
@@ -611,3 +612,58 @@ def test_every_metric_names_its_data_set_its_version_and_its_source():
     with pytest.raises(MetricError, match="no metric 'bleu'"):
         find_dataset_metric("bleu", None)
     assert find_dataset_metric("2wiki_em", "2Wiki").value == "em"
+
+
+@pytest.mark.parametrize(
+    ("predicted", "gold", "em", "f1"),
+    [
+        (["78"], ["78.0"], 1, 1),
+        (["td"], ["td", "td"], 0, 0.5),
+        (["td"], ["the td"], 1, 1),
+        (["the a NOT an ARTICLE the an a"], ["NOT ARTICLE"], 1, 1),
+        (["John Elton"], ["Elton John"], 0, 1),
+        (["Per.i.o.d...."], ["Period"], 1, 1),
+        (["Spa     c  e   s     "], ["Spa c e s"], 1, 1),
+        (["78-yard"], ["78 yard"], 1, 1),
+        (["your"], ["your mother"], 0, 0.67),
+        (["b"], ["a", "b"], 0, 0.5),
+        (["4 yard", "30"], ["30", "4 yards"], 0, 0.75),
+        (["12 yards"], ["4 yards"], 0, 0),
+        (["Ida", "Ben", "Cy"], ["Ben", "Ida"], 0, 0.67),
+    ],
+)
+def test_spans_have_the_scores_of_drops_script(predicted, gold, em, f1):
+    record = {"answer": {"number": "", "date": {}, "spans": gold}}
+    assert score_drop(Case(record, predicted, {"predicted": predicted})) == {"em": em, "f1": f1}
+
+
+def test_an_answer_to_drop_has_the_best_score_over_all_people_and_a_text_is_split_where_several_spans_are_right():
+    date = {"day": "", "month": "May", "year": "1790"}
+    record = {
+        "answer": {"number": "", "date": {"day": "", "month": "", "year": ""}, "spans": ["Ida", "Ben"]},
+        "validated_answers": [{"number": "7", "spans": []}, {"number": "", "date": date, "spans": []}],
+    }
+    right = {"em": 1.0, "f1": 1.0}
+    for predicted in ("Ben and Ida", ["Ida", "Ben"], "7.0", "may 1790"):
+        assert score_drop(Case(record, predicted, {"predicted": predicted})) == right, predicted
+    hub = {"answers_spans": {"spans": ["2", "3"], "types": ["number", "number"]}}
+    assert score_drop(Case(hub, "3", {"predicted": "3"})) == right
+    with pytest.raises(UnusableValue, match="no answer"):
+        score_drop(Case({"answer": {"number": "", "spans": [], "date": {}}}, "x", {"predicted": "x"}))
+
+
+WORDS = st.lists(st.sampled_from(["ida", "ben", "cy", "4", "the ida", "4 ben"]), min_size=1, max_size=4)
+
+
+@given(WORDS, WORDS)
+def test_the_spans_of_drop_are_matched_so_that_the_sum_is_the_greatest(predicted: list[str], gold: list[str]):
+    pairs = {(a, b): score_drop(Case({"gold": [b]}, [a], {"predicted": [a]}))["f1"] for a in predicted for b in gold}
+    longer, shorter = sorted((range(len(predicted)), range(len(gold))), key=len, reverse=True)
+    best = max(
+        sum(pairs[(predicted[x], gold[y]) if longer == range(len(predicted)) else (predicted[y], gold[x])]
+            for x, y in zip(order, shorter, strict=False))
+        for order in permutations(longer)
+    )  # fmt: skip
+    record = {"answer": {"number": "", "date": {}, "spans": gold}}
+    f1 = score_drop(Case(record, predicted, {"predicted": predicted}))["f1"]
+    assert f1 == pytest.approx(best / len(longer), abs=0.011)

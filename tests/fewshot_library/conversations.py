@@ -3,6 +3,13 @@
 import json
 from typing import Any
 
+from tests.fewshot_library.agent_runs import (
+    agent_executor,
+    chat_template,
+    openhands_events,
+    openhands_sdk_events,
+    smolagents_steps,
+)
 from tests.fewshot_library.foreign_samples import TASKS, Task
 
 Message = dict[str, Any]
@@ -253,6 +260,7 @@ FORMS = {
         *(gemini, gemini_batch, bedrock, bedrock_log, anthropic, anthropic_log, responses, response_object),
         *(logged_request, request_with_reply, preference, ollama, cohere, hermes, react_chat, pydantic_ai),
         *(interface_messages, older_interface_messages, blocks, agent_events, newest_first),
+        *(smolagents_steps, openhands_events, openhands_sdk_events, agent_executor, chat_template),
     )
 }
 """The records of a file in each form; some are lists."""

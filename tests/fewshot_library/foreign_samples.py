@@ -222,6 +222,26 @@ def opentelemetry_spans(tasks: list[Task]) -> Any:
     return spans
 
 
+def jaeger_trace(tasks: list[Task]) -> Any:
+    """The same spans as Jaeger exports them: lists are JSON texts, and times microseconds."""
+    spans = []
+    for number, span in enumerate(opentelemetry_spans(tasks)):
+        tags = [
+            {"key": name, "type": "string", "value": value if isinstance(value, str) else json.dumps(value)}
+            for name, value in span["attributes"].items()
+        ]
+        above = {"refType": "CHILD_OF", "traceID": span["context"]["trace_id"], "spanID": span["parent_id"]}
+        spans.append(
+            {
+                **{"traceID": span["context"]["trace_id"], "spanID": span["context"]["span_id"]},
+                **{"operationName": span["name"], "references": [above] if span["parent_id"] else []},
+                **{"startTime": 1_767_225_600_000_000 + 1000 * number, "duration": 900, "tags": tags, "logs": []},
+            }
+        )
+    traces = dict.fromkeys(span["traceID"] for span in spans)
+    return {"data": [{"traceID": key, "spans": [s for s in spans if s["traceID"] == key]} for key in traces]}
+
+
 def write_lines(records: list[Any], path: Path) -> None:
     """Write one JSON value a line; numbers may be NaN."""
     path.write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
@@ -265,6 +285,7 @@ FOREIGN = {
     "a log of Inspect": Sample("inspect", inspect_log(TASKS), write_document, ".json"),
     "spans of OpenInference": Sample("openinference", openinference_spans(TASKS), write_document, ".json"),
     "spans of OpenTelemetry": Sample("opentelemetry", opentelemetry_spans(TASKS), write_document, ".json"),
+    "a trace of Jaeger": Sample("opentelemetry", jaeger_trace(TASKS)["data"], write_document, ".json"),
     "a table of chats": Sample("parquet", [openai_chat(task) for task in TASKS], write_columns, ".parquet"),
 }
 

@@ -191,6 +191,8 @@ def show_survey(survey: QuestionSurvey) -> None:
         st.caption("A correct answer names all gold answers of a question.")
     if survey.repeated_ids:
         st.caption(format_sentence(survey.repetition))
+    if survey.doubtful:
+        st.caption(format_sentence(survey.doubt))
     if survey.with_bare_ids:
         st.caption(
             f"Gold answers of {format_count(survey.with_bare_ids, 'question')} are ids, to which the import adds the "

@@ -20,9 +20,11 @@ from guard.proxy import HttpProxy
 from worlds.source import SourceUnavailable
 
 RETRY_STATUSES = frozenset({429, 500, 502, 503, 504})
+"""Statuses after which a retry may succeed."""
 _WHOLE_STATES = ("", "00000")
 """What Virtuoso's X-SQL-State says of a query that was not interrupted."""
-"""Statuses after which a retry may succeed."""
+_LATE_STATUS = "x-neptune-status"
+"""The status of a query after its result was begun, such as 500 TimeLimitExceededException, in a trailer."""
 
 
 class HttpStatusError(SourceUnavailable):
@@ -117,7 +119,7 @@ class HttpResponse:
     """The final URL, after redirects."""
     status: int
     headers: Mapping[str, str]
-    """Names in lower case; a recorded response has only those that describe its body."""
+    """Names in lower case, with those of trailers; a recorded response has only those that describe its body."""
     body: bytes
     received_at: datetime
     """The time at which the response was complete."""
@@ -138,7 +140,8 @@ class HttpResponse:
         state = self.headers.get("x-sql-state", "").strip()
         if self.status == HTTPStatus.PARTIAL_CONTENT or state not in _WHOLE_STATES:
             return self.headers.get("x-sql-message", "").strip() or f"status {self.status} {state}".strip()
-        return ""
+        late = self.headers.get(_LATE_STATUS, "").strip()
+        return f"status {late}" if late and not late.startswith("2") else ""
 
 
 def require_complete_json(response: HttpResponse) -> None:

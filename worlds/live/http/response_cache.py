@@ -25,7 +25,7 @@ create table if not exists readable_pages (address text primary key) without row
 """
 _BUSY_TIMEOUT_SECONDS = 20.0
 _STORED_HEADERS = ("content-type", "content-language", "last-modified")
-_STORED_PREFIXES = ("x-sparql", "x-sql")
+_STORED_PREFIXES = ("x-sparql", "x-sql", "x-neptune-status")
 
 
 def _use_write_ahead_log(connection: sqlite3.Connection) -> None:

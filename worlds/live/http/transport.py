@@ -26,6 +26,8 @@ from worlds.live.http.request import HttpRequest, HttpResponse, InvalidResponse,
 
 _CONNECT_TIMEOUT = 5.0
 _CHUNK_SIZE = 1 << 16
+_MAX_TRAILER_BYTES = 8192
+_LAST_BYTES = "last_bytes"
 
 
 class DeadlineExceeded(Exception):
@@ -54,9 +56,12 @@ class _DeadlineStream(httpcore.NetworkStream):
 
     def __init__(self, stream: httpcore.NetworkStream) -> None:
         self._stream = stream
+        self._end = b""
 
     def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
-        return self._stream.read(max_bytes, _DEADLINE.remaining(timeout, httpcore.ReadTimeout))
+        data = self._stream.read(max_bytes, _DEADLINE.remaining(timeout, httpcore.ReadTimeout))
+        self._end = (self._end + data)[-_MAX_TRAILER_BYTES:]
+        return data
 
     def write(self, buffer: bytes, timeout: float | None = None) -> None:
         self._stream.write(buffer, _DEADLINE.remaining(timeout, httpcore.WriteTimeout))
@@ -71,7 +76,21 @@ class _DeadlineStream(httpcore.NetworkStream):
         return _DeadlineStream(self._stream.start_tls(ssl_context, server_hostname, seconds))
 
     def get_extra_info(self, info: str) -> Any:
-        return self._stream.get_extra_info(info)
+        return self._end if info == _LAST_BYTES else self._stream.get_extra_info(info)
+
+
+def _read_trailers(response: httpcore.Response) -> dict[str, str]:
+    """The fields behind the last chunk of a response that was read, which httpcore passes over."""
+    end: bytes = response.extensions["network_stream"].get_extra_info(_LAST_BYTES) or b""
+    fields: dict[str, str] = {}
+    for line in reversed(end.removesuffix(b"\r\n\r\n").decode("latin-1").split("\r\n")):
+        if line.startswith("0") and not line.partition(";")[0].strip("0 "):
+            return fields
+        name, separator, value = line.partition(":")
+        if not separator:
+            break
+        fields[name.lower()] = value.strip()
+    return {}
 
 
 _SPECIAL_IPV4 = tuple(
@@ -227,6 +246,8 @@ def send_once(
             }
             chunks = _decompress(response.iter_stream(), response_headers.get("content-encoding", "").strip().lower())
             body = _read_body(chunks, request, policy.max_bytes)
+            if response_headers.get("transfer-encoding", "").strip().lower().endswith("chunked"):
+                response_headers = _read_trailers(response) | response_headers
     except httpcore.TimeoutException as error:
         if time.monotonic() < deadline:
             raise TransportError(f"no connection could be made{_name(proxy)}") from error

@@ -249,6 +249,8 @@ class SparqlClient:
         if len(encoded.full_url) > _MAX_URL_LENGTH and encoded.data is None:
             encoded = self._encode_query(query, "POST form")
         headers = {name: value for name, value in encoded.header_items() if name.lower() in {"accept", "content-type"}}
+        # A server that has begun to send rows can say that it stops only in a trailer.
+        headers |= {"TE": "trailers", "Connection": "TE"}
         content = encoded.data if isinstance(encoded.data, bytes) else b""
         return HttpRequest(
             encoded.full_url,

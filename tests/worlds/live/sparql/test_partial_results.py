@@ -105,3 +105,44 @@ def test_a_partial_result_is_asked_for_again_while_online(server: FaultyServer, 
     graph = live_graph(SparqlEndpoint(f"{server.url}/sparql"), tmp_path, seconds=5)
     server.respond_with(sends(result(ROWS[:1]), **STATE), sends(result(ROWS)))
     assert [len(graph.query("SELECT ?x { ?s ?p ?x }").rows) for _ in range(3)] == [1, 3, 3]
+
+
+def sends_chunks(body: str, *trailers: str) -> Responder:
+    def responder(handler: Handler) -> None:
+        kind = "application/sparql-results+json"
+        handler.begin(200, Content_Type=kind, Transfer_Encoding="chunked")
+        content = body.encode()
+        for start in range(0, len(content), 100):
+            part = content[start : start + 100]
+            handler.wfile.write(b"%x\r\n%b\r\n" % (len(part), part))
+        handler.wfile.write("".join(["0\r\n", *(f"{line}\r\n" for line in trailers), "\r\n"]).encode())
+
+    return responder
+
+
+STATUS = "X-Neptune-Status: 500 TimeLimitExceededException"
+
+
+@pytest.mark.parametrize(
+    "trailers", [(STATUS,), ("X-SQL-State: S1TAT", "X-SQL-Message: Interrupted."), ("A: b", STATUS)]
+)
+def test_a_trailer_that_says_that_the_query_was_stopped_makes_the_result_partial(
+    server: FaultyServer, tmp_path: Path, trailers: tuple[str, ...]
+):
+    server.respond_with(sends_chunks(result(ROWS), *trailers))
+    endpoint = SparqlEndpoint(f"{server.url}/sparql")
+    for access in (Access("tests@showhow.example"), Access(offline=True)):
+        table = live_graph(endpoint, tmp_path, access, seconds=5).query("SELECT ?x { ?s ?p ?x }")
+        assert (len(table.rows), table.truncated) == (3, True)
+        assert table.note.startswith(f"This result is partial, since {server.host} stopped the query")
+    assert server.asked[0].headers["te"] == "trailers"
+
+
+@pytest.mark.parametrize("trailers", [(), ("X-Neptune-Status: 200 OK",), ("X-SQL-State: 00000",), ("0: x",)])
+def test_a_whole_result_in_chunks_is_whole_whatever_its_rows_say(
+    server: FaultyServer, tmp_path: Path, trailers: tuple[str, ...]
+):
+    rows = [{"x": {"type": "literal", "value": f"\r\n0\r\n{STATUS}\r\n\r\n"}}]
+    server.respond_with(sends_chunks(json.dumps(json.loads(result(rows)), indent=1), *trailers))
+    table = live_graph(SparqlEndpoint(f"{server.url}/sparql"), tmp_path, seconds=5).query("SELECT ?x { ?s ?p ?x }")
+    assert (len(table.rows), table.truncated, table.note) == (1, False, "")
