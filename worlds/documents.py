@@ -69,7 +69,7 @@ def read_document(file: Path) -> Article:
 
 def _choose_limits(file: Path) -> WorkLimits:
     """What reading a file of this size may take, so that a small one delays an import by seconds only."""
-    megabytes = file.stat().st_size / MEGABYTE
+    megabytes = file.stat().st_size / MEGABYTE if file.is_file() else 0.0
     return WorkLimits(
         seconds=min(_MAX_SECONDS, 15.0 + 15.0 * megabytes), megabytes=int(min(_MAX_MEGABYTES, 512 + 64 * megabytes))
     )
