@@ -272,12 +272,21 @@ def _docx_blocks(parent: ElementTree.Element, styles: dict[str, int]) -> Iterato
             yield f"<{tag}>{html.escape(_docx_text(child))}</{tag}>"
         elif child.tag == f"{_W}tbl":
             rows = (
-                "".join(f"<td>{''.join(_docx_blocks(cell, {}))}</td>" for cell in row.iter(f"{_W}tc"))
-                for row in child.iter(f"{_W}tr")
+                "".join(f"<td>{''.join(_docx_blocks(cell, {}))}</td>" for cell in _iterate_outermost(row, f"{_W}tc"))
+                for row in _iterate_outermost(child, f"{_W}tr")
             )
             yield f"<table>{''.join(f'<tr>{row}</tr>' for row in rows)}</table>"
         elif child.tag in (f"{_W}sdt", f"{_W}sdtContent"):
             yield from _docx_blocks(child, styles)
+
+
+def _iterate_outermost(parent: ElementTree.Element, tag: str) -> Iterator[ElementTree.Element]:
+    """The elements with this tag below the parent, without those within them: tables may stand in cells."""
+    for child in parent:
+        if child.tag == tag:
+            yield child
+        else:
+            yield from _iterate_outermost(child, tag)
 
 
 def _docx_text(paragraph: ElementTree.Element) -> str:
