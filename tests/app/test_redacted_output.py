@@ -1,9 +1,12 @@
 """Standard output and error: secrets are removed, also across writes, in logs and in tracebacks."""
 
 import io
+import json
 import logging
+import os
 import subprocess
 import sys
+from pathlib import Path
 
 from app.redacted_output import RedactedOutput
 from guard.redaction import NOTHING_SECRET, REMOVED, Redactor
@@ -70,3 +73,20 @@ def test_a_verb_that_fails_unexpectedly_prints_no_key(tmp_path):
     assert "ValueError: header Bearer [key removed]" in done.stderr
     assert f"printed {REMOVED}" in done.stdout
     assert KEY not in done.stdout + done.stderr
+
+
+def test_a_terminal_obeys_nothing_in_the_texts_of_others(tmp_path: Path):
+    odd = "title\x1b]0;mine\x07 \x9b31m \u202eback\r over\ud800 and \u05d0\u00e9"
+    file = tmp_path / "predictions.jsonl"
+    rows = [{"id": odd, "predicted": "Ada", "gold": ["Ada"], "type": odd}, {"id": "2", "predicted": "x", "gold": ["y"]}]
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    environ = {**os.environ, "SHOWHOW_HOME": str(tmp_path), "PYTHONIOENCODING": "ascii"}
+    for words in ((), ("--json",)):
+        command = [Path(sys.executable).with_name("showhow"), "score", file, "--metric", "f1", *words]
+        done = subprocess.run(command, env=environ, capture_output=True, check=False)
+        assert (done.returncode, done.stderr) == (0, b"")
+        assert not set(done.stdout) - {10} & {*range(32), *range(127, 256)}
+        assert rb"title\u001b]0;mine" in done.stdout
+    assert json.loads(done.stdout)["by_kind"].keys() >= {odd.replace("\u00e9", "\\xe9")} or b"\\xe9" in done.stdout
+    missing = subprocess.run([*command[:2], tmp_path / "\udcff\x1b[2J.jsonl"], env=environ, capture_output=True, check=False)
+    assert (missing.returncode, b"Traceback" in missing.stderr, b"\x1b" in missing.stderr) == (1, False, False)
