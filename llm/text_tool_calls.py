@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from guard.json_input import load_python_literal
+from guard.json_input import check_json, load_python_literal
 
 _HARMONY_MESSAGE = re.compile(
     r"(?:<\|start\|>)?(?:assistant)?(?P<to>[^<]*+)<\|channel\|>(?P<channel>\w++)(?P<header>[^<]*+)"
@@ -268,6 +268,7 @@ def _decode_json(text: str) -> tuple[Any, int]:
     """The JSON value at the start of the text and its length; None and 0 if there is none."""
     try:
         value, length = json.JSONDecoder(strict=False).raw_decode(text)
+        check_json(text[:length])
     except (ValueError, RecursionError):
         return None, 0
     return value, length

@@ -129,9 +129,9 @@ def _read_file_version(file: Path, _version: tuple[int, int, int]) -> tuple[str,
         toml = file.read_text(encoding="utf-8")
         metadata = tomllib.loads(toml)
         _check_fields(metadata)
-        return toml, metadata
     except (OSError, ValueError, RecursionError) as error:
         raise _unreadable(file, error) from error
+    return toml, metadata
 
 
 def _check_fields(metadata: dict[str, Any]) -> None:

@@ -113,7 +113,9 @@ def test_a_server_that_answers_with_another_value_than_a_number_is_told(
         """One row with this value in every column that the query names."""
         query = parse_qs(urlsplit(handler.path).query)["query"][0]
         names = re.findall(r"\?(\w+)", query.partition("WHERE")[0])
-        iris = {name: {"type": "uri", "value": f"http://a.example/{name}"} for name in ("s", "p", "o", "page", "relation")}
+        iris = {
+            name: {"type": "uri", "value": f"http://a.example/{name}"} for name in ("s", "p", "o", "page", "relation")
+        }
         row = {name: iris.get(name, {"type": "literal", "value": value}) for name in names}
         sends(json.dumps({"head": {"vars": names}, "results": {"bindings": [row]}}))(handler)
 
