@@ -160,7 +160,7 @@ BOMBS = {
     "an entity of a file.docx": word_document('<!DOCTYPE d [<!ENTITY e SYSTEM "file:///etc/passwd">]><d>&e;</d>'),
     "deep.docx": word_document("<a>" * 500_000),
     "zeros.docx": word_document(" " * 100_000_000),
-    "deep.html": b"<div>" * 500_000,
+    "deep.html": b"<div>" * 50_000,
     "deep.md": b"> " * 20_000 + b"x",
     "brackets.md": b"[" * 50_000,
     "half a character.txt": "\ud800 \0 x".encode("utf-16", "surrogatepass"),
@@ -171,7 +171,7 @@ BOMBS = {
 def test_a_small_hostile_document_is_read_or_refused_in_one_sentence(tmp_path: Path, name: str):
     file = tmp_path / name
     file.write_bytes(BOMBS[name])
-    assert file.stat().st_size < 3_000_000
+    assert file.stat().st_size < 2_500_000
     text, refusal = "", ""
     try:
         text = read_document(file).text
