@@ -105,7 +105,7 @@ def test_names_and_relations_of_which_a_part_is_missing_are_not_taken_for_absent
             call()
 
 
-@pytest.mark.parametrize("value", ["²", "9" * 5_000, "-1", "1.5", "", "7777", "x"], ids=lambda value: value[:9])
+@pytest.mark.parametrize("value", ["²", "9" * 5_000, "-1", "1.5", "", "x"], ids=lambda value: value[:9])
 def test_a_server_that_answers_with_another_value_than_a_number_is_told(
     server: FaultyServer, tmp_path: Path, value: str
 ):
