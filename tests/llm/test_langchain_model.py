@@ -16,7 +16,6 @@ from llm.errors import (
     ChatContextTooLong,
     ChatEmptyReply,
     ChatError,
-    ChatInvalidReply,
     ChatInterrupted,
     ChatInvalidReply,
     ChatModelNotFound,
