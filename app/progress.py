@@ -48,6 +48,16 @@ def parse_progress_event(line: str) -> ProgressEvent | None:
         return None
 
 
+_CONTROLS = {
+    code: f"\\u{code:04x}" for code in (*range(32), *range(127, 160), *range(0x202A, 0x202F), *range(0x2066, 0x206A))
+} | {ord("\t"): "\t", ord("\n"): "\n"}
+
+
+def escape_controls(text: str) -> str:
+    """The text, or JSON, without what a terminal would obey in the texts of others, or show in another order."""
+    return text.translate(_CONTROLS)
+
+
 def write_json_progress() -> None:
     """Write the progress of this verb as JSON lines."""
     _json_lines.set(True)
@@ -76,7 +86,7 @@ def print_error(message: str) -> None:
 
 def _write_event(event: ProgressEvent, prefix: str = "") -> None:
     line = json.dumps(asdict(event), ensure_ascii=False) if _json_lines.get() else prefix + event.message
-    sys.stderr.write(f"{line}\n")
+    sys.stderr.write(f"{escape_controls(line)}\n")
     sys.stderr.flush()
 
 

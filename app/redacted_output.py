@@ -68,6 +68,9 @@ def redact_output() -> tuple[RedactedOutput, RedactedOutput]:
     outputs = []
     for name in ("stdout", "stderr"):
         target = getattr(sys, name)
+        if isinstance(target, io.TextIOWrapper):
+            # What the terminal's code lacks, also half characters of foreign texts, is written as an escape.
+            target.reconfigure(errors="backslashreplace")
         if not isinstance(target, RedactedOutput):
             target = RedactedOutput(target, _current_redactor)
             setattr(sys, name, target)

@@ -1,6 +1,6 @@
 """The format of a project's answers: free text, a value of a JSON Schema, or none."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import lru_cache
@@ -10,7 +10,7 @@ from typing import Any
 from db.database import Conflict
 from db.types import dump_json, load_json
 from db.unanswerable import normalize_unanswerable
-from guard.schemas import UncheckedValue, find_schema_error, find_violation
+from guard.schemas import UncheckedValue, find_schema_error, find_violation, refers_elsewhere
 
 
 class InvalidAnswer(Conflict, ValueError):
@@ -119,17 +119,6 @@ def _find_schema_problem(schema_text: str) -> str:
         return f"could not be checked: {unchecked}; simplify it"
     if error is not None:
         return f"is not a JSON Schema: {error}; correct it"
-    if any(not reference.startswith("#") for reference in _list_references(schema)):
+    if refers_elsewhere(schema):
         return "refers to another document, which is never fetched; copy what it needs"
     return ""
-
-
-def _list_references(schema: Any) -> Iterator[str]:
-    if isinstance(schema, Mapping):
-        if isinstance(schema.get("$ref"), str):
-            yield schema["$ref"]
-        for part in schema.values():
-            yield from _list_references(part)
-    elif isinstance(schema, list):
-        for part in schema:
-            yield from _list_references(part)

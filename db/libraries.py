@@ -241,7 +241,7 @@ def find_version(session: Session, reference: str) -> Library:
     name, colon, number = reference.partition(":")
     chosen = select(Library).where(Library.name == name).order_by(Library.number.desc()).limit(1)
     if colon:
-        if not (number.isascii() and number.isdecimal()):
+        if not (number.isdecimal() and len(number) < 10):
             raise RowNotFound(f"{reference!r} names no version; write {name}:1 for its first, or {name} for its latest")
         chosen = chosen.where(Library.number == int(number))
     library = session.scalar(chosen)

@@ -128,7 +128,9 @@ def _parse_value(label: str, allowed: tuple[Any, ...], value: Any) -> Any:
     except UnstorableValue as error:
         raise InvalidRecord(f"{label}: {error}") from error
     except (ValueError, OverflowError) as error:
-        raise InvalidRecord(f"{label} is {str(value)[:60]!r}, which cannot be stored as one ({error})") from error
+        raise InvalidRecord(
+            f"{label} is {str(value)[:60]!r}, which cannot be stored as one ({str(error)[:120]})"
+        ) from error
     if type(converted) not in [get_origin(kind) or kind for kind in allowed]:
         expected = " or ".join("null" if kind is NoneType else getattr(kind, "__name__", str(kind)) for kind in allowed)
         raise InvalidRecord(f"{label} is of the kind {type(value).__name__}, not {expected}")

@@ -3,7 +3,9 @@
 A list of any length is read element by element.
 """
 
+import ast
 import json
+import math
 import re
 import sys
 from collections import Counter
@@ -27,6 +29,8 @@ _LONGEST_LITERAL = 16
 _ESCAPE = re.compile(rb"\\.", re.DOTALL)
 _BLANK = re.compile(r"[ \t\n\r]*+")
 _AFTER_VALUE = frozenset(" \t\n\r,]")
+MAX_DIGITS = 4_300
+"""The digits of a whole number, as many as Python converts to text and back."""
 _TOO_DEEP = f"the JSON is nested too deeply, with more than {MAX_DEPTH} lists and objects within each other; flatten it"
 
 
@@ -109,17 +113,44 @@ def load_json(text: str | bytes, *, unique_names: bool = False, constants: bool 
     """
     check_json(text)
     try:
-        hook = _require_unique_names if unique_names else None
-        return json.loads(text, parse_constant=None if constants else reject_constant, object_pairs_hook=hook)
+        return json.loads(
+            text, object_pairs_hook=_require_unique_names if unique_names else None, **_number_parsers(constants)
+        )
     except json.JSONDecodeError as error:
         raise MalformedJson(error.msg, error.lineno, error.colno) from error
     except RecursionError as error:
         raise InputBoundExceeded(_TOO_DEEP) from error
 
 
-def reject_constant(name: str) -> Any:
+def _number_parsers(constants: bool) -> dict[str, Any]:  # noqa: FBT001 - as load_json has it
+    parsers: dict[str, Any] = {"parse_int": _parse_integer}
+    return parsers if constants else parsers | {"parse_constant": _reject_constant, "parse_float": _parse_float}
+
+
+def _parse_integer(text: str) -> int:
+    if len(text) > MAX_DIGITS:
+        raise ValueError(f"a number has {len(text):,} digits, more than the bound of {MAX_DIGITS:,}")
+    return int(text)
+
+
+def _parse_float(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(f"the number {text[:20]} is too large")
+    return number
+
+
+def _reject_constant(name: str) -> Any:
     """Refuse NaN and Infinity, which Python's parser would take."""
     raise ValueError(f"{name} is not a JSON number")
+
+
+def load_python_literal(node: ast.expr) -> Any:
+    """The JSON value that a literal of Python stands for; ValueError if it is none, or JSON has no such value."""
+    try:
+        return json.loads(json.dumps(ast.literal_eval(node), allow_nan=False))
+    except TypeError as error:
+        raise ValueError(f"it is no value of JSON ({error})") from error
 
 
 def _require_unique_names(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -147,7 +178,7 @@ class _ListReader:
         # The characters of the current line that were dropped before the text.
         self._dropped = 0
         self._scanner = JsonScanner()
-        self._decoder = json.JSONDecoder(parse_constant=None if constants else reject_constant)
+        self._decoder = json.JSONDecoder(**_number_parsers(constants))
 
     def iterate(self) -> Iterator[tuple[int, Any]]:
         self._expect("[", "a list is required")

@@ -44,18 +44,30 @@ def open_parquet(stream: BinaryIO) -> pq.ParquetFile:
 
 
 def iterate_rows(file: pq.ParquetFile, stream: BinaryIO) -> Iterator[dict[str, Any]]:
-    """Yield the rows in order; InputBoundExceeded once they or one of them expand beyond the bound."""
+    """Yield the rows in order; InputBoundExceeded once they or one of them expand beyond the bound.
+
+    ArrowInvalid for a row that cannot be read.
+    """
     budget = ExpansionBudget(os.fstat(stream.fileno()).st_size)
     for batch in file.iter_batches(batch_size=_BATCH_ROWS, use_threads=False):
         size = _expanded_bytes(batch)
         budget.spend(size)
         if size <= _MAX_BATCH_BYTES:
-            yield from batch.to_pylist()
+            yield from _to_rows(batch)
             continue
         for number in range(batch.num_rows):
             row = batch.slice(number, 1)
             check_record_size(_expanded_bytes(row))
-            yield from row.to_pylist()
+            yield from _to_rows(row)
+
+
+def _to_rows(batch: pa.RecordBatch) -> list[dict[str, Any]]:
+    """The rows; ArrowInvalid for values that Python does not have: days after 9999, texts in another code."""
+    try:
+        rows: list[dict[str, Any]] = batch.to_pylist()
+    except (ValueError, ArithmeticError, LookupError) as error:
+        raise pa.ArrowInvalid(f"a value cannot be read ({error})") from error
+    return rows
 
 
 def _expanded_bytes(data: Any) -> Any:

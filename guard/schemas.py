@@ -13,6 +13,7 @@ from guard.worker import WorkFailed, WorkLimits, run_bounded
 SCHEMA_LIMITS = WorkLimits(seconds=2.0, megabytes=256, reply_bytes=100_000)
 """What one check may use."""
 MAX_SCHEMA_CHARACTERS = 1_000_000
+_REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
 TOO_DEEP = "it is nested too deeply, or the schema refers to itself without end"
 
 
@@ -53,6 +54,16 @@ def find_schema_error(schema: Mapping[str, Any], *, newest: bool = False) -> str
         return f"it has {len(text):,} characters, and at most {MAX_SCHEMA_CHARACTERS:,} are read"
     message: str | None = _run("guard.schema_checks:find_schema_error", text, newest)
     return message
+
+
+def refers_elsewhere(schema: Any) -> bool:
+    """Whether a part of the schema refers to another document; none is ever fetched."""
+    if isinstance(schema, Mapping):
+        references = [reference for name in _REFERENCES if isinstance(reference := schema.get(name), str)]
+        return not all(reference.startswith("#") for reference in references) or any(
+            map(refers_elsewhere, schema.values())
+        )
+    return isinstance(schema, list) and any(map(refers_elsewhere, schema))
 
 
 def _run(function: Any, *arguments: Any) -> Any:

@@ -2,6 +2,7 @@
 
 import gc
 import json
+import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
@@ -319,20 +320,20 @@ def _to_chat_reply(message: AIMessage, request: ChatRequest, endpoint: ModelEndp
 
 def _read_count(value: Any) -> int | None:
     """A number of tokens, which some servers write as a text; None if it is none."""
-    return int(value) if isinstance(value, int | str) and str(value).isdigit() else None
+    return int(value) if isinstance(value, int | str) and re.fullmatch(r"[0-9]{1,15}", str(value)) else None
 
 
 def _read_usage(message: AIMessage) -> Usage:
     tokens: Mapping[str, Any] = message.usage_metadata or {}
     input_details, output_details = tokens.get("input_token_details") or {}, tokens.get("output_token_details") or {}
     # Names have a prefix if the provider bills the request at a special tier.
-    cached = sum(value or 0 for name, value in input_details.items() if name.endswith("cache_read"))
+    cached = sum(_read_count(value) or 0 for name, value in input_details.items() if name.endswith("cache_read"))
     written = sum(
-        value or 0
+        _read_count(value) or 0
         for name, value in input_details.items()
         if name.endswith("cache_creation") or name.startswith("ephemeral_")
     )
-    reasoning = sum(value or 0 for name, value in output_details.items() if name.endswith("reasoning"))
+    reasoning = sum(_read_count(value) or 0 for name, value in output_details.items() if name.endswith("reasoning"))
     return Usage(
         "",
         1,

@@ -20,7 +20,6 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache
 from itertools import accumulate
-from math import isfinite
 from typing import Any, Generic, TypeVar
 
 import certifi
@@ -162,8 +161,10 @@ def align_logprobs(metadata: Any, text: str) -> tuple[TokenLogprob, ...] | None:
     tokens = metadata.get("content") if isinstance(metadata, Mapping) else metadata
     if not isinstance(tokens, list) or not tokens:
         return None
+    if not all(isinstance(token, Mapping) for token in tokens):
+        return ()
     # Some tokens are parts of a character, so offsets are counted in bytes first.
-    pieces = [bytes(token["bytes"]) if token.get("bytes") else str(token["token"]).encode() for token in tokens]
+    pieces = [_token_bytes(token) for token in tokens]
     begin = b"".join(pieces).rfind(text.encode(errors="replace"))
     if begin < 0:
         return ()
@@ -173,10 +174,23 @@ def align_logprobs(metadata: Any, text: str) -> tuple[TokenLogprob, ...] | None:
     for token, piece in zip(tokens, pieces, strict=True):
         start, position = position, position + len(piece)
         logprob = token.get("logprob")
-        if position > 0 and start < starts[-1] and isinstance(logprob, int | float) and isfinite(logprob):
+        if position > 0 and start < starts[-1] and isinstance(logprob, int | float) and abs(logprob) < _MAX_LOGPROB:
             first, last = bisect_right(starts, max(start, 0)) - 1, bisect_left(starts, min(position, starts[-1]))
             aligned.append(TokenLogprob(first, last, float(logprob)))
     return tuple(aligned)
+
+
+_MAX_LOGPROB = 1e9
+"""Numbers beyond it, and NaN, are no log-probabilities."""
+
+
+def _token_bytes(token: Mapping[str, Any]) -> bytes:
+    """The token in UTF-8; it may be a part of a character."""
+    values = token.get("bytes")
+    # A number in place of the list would stand for as many zeros.
+    if values and isinstance(values, list) and all(isinstance(value, int) and 0 <= value < 256 for value in values):
+        return bytes(values)
+    return str(token.get("token", "")).encode(errors="replace")
 
 
 def make_http_client(profile: ModelProfile, address: str) -> httpx2.Client:

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 from uuid import UUID
 
-from guard.destinations import SecretTable
+from guard.destinations import InvalidOrigin, SecretTable
+from guard.proxy import HttpProxy, choose_proxy
 from guard.redaction import NOTHING_SECRET, Redactor
 from llm.errors import ChatUnavailable
 from llm.types import NATIVE_PROVIDERS, ChatReply, ChatRequest, Message, ModelToolCall
@@ -34,6 +35,9 @@ _PROVIDERS = {
     "xai": "x_ai",
 }
 """LangChain's names of providers, and those of the conventions where they differ."""
+
+
+_ADDRESS_VARIABLES = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
 
 
 class SpanWriter:
@@ -190,7 +194,13 @@ class Telemetry:
                 raise
 
 
-def start_telemetry(*, with_content: bool, redactor: Redactor, environ: Mapping[str, str] | None = None) -> Telemetry:
+def start_telemetry(
+    *,
+    with_content: bool,
+    redactor: Redactor,
+    environ: Mapping[str, str] | None = None,
+    proxy: HttpProxy | None = None,
+) -> Telemetry:
     """Start the exporter of spans; they are sent in batches, the last one when the process ends.
 
     `environ` has the variables with headers, which hold keys. ChatUnavailable if the packages of the extra `telemetry`
@@ -209,12 +219,15 @@ def start_telemetry(*, with_content: bool, redactor: Redactor, environ: Mapping[
         ) from error
     variables = environ or {}
     written = variables.get("OTEL_EXPORTER_OTLP_TRACES_HEADERS") or variables.get("OTEL_EXPORTER_OTLP_HEADERS", "")
-    if written or with_content:
-        _require_private(variables)
+    address = next((variables[name] for name in _ADDRESS_VARIABLES if variables.get(name)), None)
+    if (written or with_content) and address is not None:
+        _require_private(address)
     # No proxy and no .netrc of the environment, and no redirect that takes the headers elsewhere.
     session = requests.Session()
     session.trust_env, session.max_redirects = False, 0
     exporter = OTLPSpanExporter(headers=parse_env_headers(written, liberal=True), session=session)
+    if address is not None and (chosen := _choose_proxy(proxy, address)) is not None:
+        session.proxies = {"http": chosen.url, "https": chosen.url}
     resource = Resource.create()
     if str(resource.attributes.get(SERVICE_NAME, "")).startswith("unknown_service"):
         # Neither OTEL_SERVICE_NAME nor OTEL_RESOURCE_ATTRIBUTES names the service.
@@ -224,11 +237,16 @@ def start_telemetry(*, with_content: bool, redactor: Redactor, environ: Mapping[
     return Telemetry(provider, session, with_content=with_content, redactor=redactor)
 
 
-def _require_private(variables: Mapping[str, str]) -> None:
-    names = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
-    address = next((variables[name] for name in names if variables.get(name)), None)
-    if address is not None and (unsafe := SecretTable.find_unsafe("OTEL_EXPORTER_OTLP_HEADERS", address)):
+def _require_private(address: str) -> None:
+    if unsafe := SecretTable.find_unsafe("OTEL_EXPORTER_OTLP_HEADERS", address):
         raise ChatUnavailable(f"Telemetry is not sent: {unsafe}")
+
+
+def _choose_proxy(proxy: HttpProxy | None, address: str) -> HttpProxy | None:
+    try:
+        return choose_proxy(proxy, address)
+    except InvalidOrigin as error:
+        raise ChatUnavailable(f"Telemetry is not sent: the address {address!r} {error}.") from error
 
 
 def _split_model(model: str, *, has_address: bool) -> tuple[str, str]:

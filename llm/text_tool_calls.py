@@ -13,6 +13,8 @@ from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from guard.json_input import check_json, load_python_literal
+
 _HARMONY_MESSAGE = re.compile(
     r"(?:<\|start\|>)?(?:assistant)?(?P<to>[^<]*+)<\|channel\|>(?P<channel>\w++)(?P<header>[^<]*+)"
     r"(?:<\|constrain\|>[^<]*+)?<\|message\|>(?P<text>.*?)"
@@ -193,7 +195,7 @@ def _to_python_call(node: ast.expr, tools: Collection[str]) -> TextToolCall:
     for keyword in node.keywords:
         value = keyword.value
         is_json_name = isinstance(value, ast.Name) and value.id in _JSON_NAMES
-        arguments[str(keyword.arg)] = _JSON_NAMES[value.id] if is_json_name else ast.literal_eval(value)  # type: ignore[attr-defined]
+        arguments[str(keyword.arg)] = _JSON_NAMES[value.id] if is_json_name else load_python_literal(value)  # type: ignore[attr-defined]
     return TextToolCall(name, arguments)
 
 
@@ -266,6 +268,7 @@ def _decode_json(text: str) -> tuple[Any, int]:
     """The JSON value at the start of the text and its length; None and 0 if there is none."""
     try:
         value, length = json.JSONDecoder(strict=False).raw_decode(text)
+        check_json(text[:length])
     except (ValueError, RecursionError):
         return None, 0
     return value, length
@@ -416,6 +419,6 @@ def _is_json_prefix(text: str) -> bool:
         is_unfinished_word = any(word.startswith(rest) for word in _JSON_WORDS)
         is_unfinished_escape = "escape" in error.msg and len(rest) <= len("\\u0000")
         return is_unfinished_word or is_unfinished_escape or error.msg.startswith("Unterminated string")
-    except RecursionError:
+    except (ValueError, RecursionError):
         return False
     return False

@@ -408,7 +408,7 @@ def _resolve_pointer(value: Any, pointer: str) -> Any:
         name = key.replace("~1", "/").replace("~0", "~")
         if isinstance(value, Mapping) and name in value:
             value = value[name]
-        elif isinstance(value, list) and name.isdecimal() and int(name) < len(value):
+        elif isinstance(value, list) and name.isdecimal() and len(name) < 10 and int(name) < len(value):
             value = value[int(name)]
         else:
             raise BrokenOrigin("the result of the step has nothing at the place that the value was taken from")

@@ -255,7 +255,9 @@ class Services:
         from llm.telemetry import start_telemetry  # noqa: PLC0415
 
         with_content = self.settings.telemetry == "content"
-        return start_telemetry(with_content=with_content, redactor=self.redactor, environ=self.environ)
+        return start_telemetry(
+            with_content=with_content, redactor=self.redactor, environ=self.environ, proxy=self.settings.proxy
+        )
 
     def open_world(self, name: str) -> World:
         """Return the world of this name, opened once and reopened after a rebuild."""

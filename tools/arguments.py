@@ -222,10 +222,13 @@ def _classify_schema(schema: Mapping[str, Any]) -> tuple[str, tuple[Any, ...]]:
 
 def _accepts_text(schema: Mapping[str, Any]) -> bool:
     types = schema.get("type", "string" if not {"anyOf", "oneOf", "properties"} & schema.keys() else None)
-    variants = [
-        variant for key in ("anyOf", "oneOf") for variant in schema.get(key, ()) if isinstance(variant, Mapping)
-    ]
+    variants = [variant for variant in _list_variants(schema, "anyOf", "oneOf") if isinstance(variant, Mapping)]
     return "string" in (types if isinstance(types, list) else [types]) or any(map(_accepts_text, variants))
+
+
+def _list_variants(schema: Mapping[str, Any], *keywords: str) -> list[Any]:
+    # Older drafts do not have all of these keywords, and allow anything under the others.
+    return [variant for key in keywords if isinstance(schema.get(key), list) for variant in schema[key]]
 
 
 def _resolve_schema(schema: Any, root: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -234,10 +237,7 @@ def _resolve_schema(schema: Any, root: Mapping[str, Any]) -> Mapping[str, Any]:
         if not isinstance(schema, Mapping):
             return {}
         variants = [
-            variant
-            for key in ("anyOf", "oneOf", "allOf")
-            for variant in schema.get(key, ())
-            if variant != {"type": "null"}
+            variant for variant in _list_variants(schema, "anyOf", "oneOf", "allOf") if variant != {"type": "null"}
         ]
         if "$ref" in schema:
             schema = _resolve_reference(str(schema["$ref"]), root)

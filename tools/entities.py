@@ -208,7 +208,7 @@ def _list_relations(graph: GraphSource, entity: str, direction: str) -> Observat
         f"{pattern} FILTER({_relation_condition(graph, subject.id)}) }} LIMIT {MAX_COUNTED_FACTS + 1} }} }} "
         "GROUP BY ?relation"
     )
-    counts = {relation.value: int(facts.value) for relation, facts in table.rows if relation and facts}
+    counts = {relation.value: facts.read_number() for relation, facts in table.rows if relation and facts}
     is_counted = sum(counts.values()) <= MAX_COUNTED_FACTS
     shown = sorted(counts, key=_id_sort_key)[:MAX_RELATIONS]
     labels = _fetch_labels(graph, shown)
@@ -284,10 +284,10 @@ def _list_values(graph: GraphSource, fact_end: tuple[Entity, Entity], direction:
 def _count_values(graph: GraphSource, pattern: str) -> int | None:
     """The number of values, or None if there are too many to count in the graph's time."""
     try:
-        ((total,),) = graph.query(f"SELECT (COUNT(DISTINCT ?value) AS ?total) WHERE {{ {pattern} }}").rows
+        rows = graph.query(f"SELECT (COUNT(DISTINCT ?value) AS ?total) WHERE {{ {pattern} }}").rows
     except SourceTimeout:
         return None
-    return int(total.value) if total is not None else None
+    return next((total.read_number() for (total,) in rows if total is not None), None)
 
 
 def _is_unnamed(cell: Cell) -> bool:
@@ -316,7 +316,7 @@ def _cell_sort_key(cell: Cell) -> tuple[int, str, int, str]:
 def _id_sort_key(id_: str) -> tuple[int, str, int, str]:
     """Short ids by their number, then IRIs; Wikidata's general properties have lower numbers than external ids."""
     short_id = _SHORT_ID.fullmatch(id_)
-    return (0, short_id[1], int(short_id[2]), "") if short_id else (1, id_, 0, "")
+    return (0, short_id[1], len(short_id[2]), short_id[2]) if short_id else (1, id_, 0, "")
 
 
 def _format_link(label: str, id_: str) -> str:

@@ -196,12 +196,12 @@ class Tool:
             # A secret that is cut in two could not be recognized.
             observation = complete.redacted(context.redactor).bounded()
         except (ToolError, ChatError, SourceError) as failure:
-            error, error_kind = _to_single_line(context.redactor.redact(str(failure))), failure.kind
+            error, error_kind = to_single_line(context.redactor.redact(str(failure))), failure.kind
         usage = chat.total_usage if chat and chat.total_usage.calls else None
         return ToolResult(observation, error, time.perf_counter() - started, usage, error_kind)
 
 
-def _to_single_line(error: str) -> str:
+def to_single_line(error: str) -> str:
     """The message as one line of printable characters; the middle of a long message is cut."""
     line = " ".join("".join(char if char.isprintable() else " " for char in error).split())
     half = _MAX_ERROR_CHARACTERS // 2

@@ -26,7 +26,9 @@ from worlds.live.web_page import read_html
 from worlds.source import Article
 from worlds.text_normalization import replace_unstorable
 
-READ_LIMITS = WorkLimits(seconds=120.0, megabytes=1024)
+_MAX_SECONDS, _MAX_MEGABYTES = 120.0, 1024
+"""What reading a document may take; a small one gets less."""
+MAX_ARCHIVE_FILES = 200_000
 ARCHIVE_SUFFIX = ".zip"
 _UNREADABLE = (
     *(ValueError, LookupError, TypeError, AttributeError, AssertionError, ArithmeticError, RuntimeError),
@@ -52,7 +54,7 @@ class UnreadableDocument(WorldError):
 def read_document(file: Path) -> Article:
     """The document as an article; UnreadableDocument if it has no text or is damaged."""
     try:
-        fields = run_bounded(parse_document, str(file), limits=READ_LIMITS)
+        fields = run_bounded(parse_document, str(file), limits=_choose_limits(file))
     except WorkFailed as error:
         raise UnreadableDocument(f"{file.name} could not be read: {error}") from None
     if isinstance(fields, str):
@@ -65,6 +67,14 @@ def read_document(file: Path) -> Article:
     )
 
 
+def _choose_limits(file: Path) -> WorkLimits:
+    """What reading a file of this size may take, so that a small one delays an import by seconds only."""
+    megabytes = file.stat().st_size / MEGABYTE if file.is_file() else 0.0
+    return WorkLimits(
+        seconds=min(_MAX_SECONDS, 15.0 + 15.0 * megabytes), megabytes=int(min(_MAX_MEGABYTES, 512 + 64 * megabytes))
+    )
+
+
 def is_document(name: str) -> bool:
     """Whether the name is that of a document."""
     return PurePosixPath(name).suffix.lower() in _READERS
@@ -73,7 +83,7 @@ def is_document(name: str) -> bool:
 def unpack_archive(file: Path, folder: Path) -> None:
     """Write the documents and article files of a zip archive into the folder; UnreadableDocument if it is damaged."""
     try:
-        problem = run_bounded(unpack, str(file), str(folder), limits=READ_LIMITS)
+        problem = run_bounded(unpack, str(file), str(folder), limits=_choose_limits(file))
     except WorkFailed as error:
         raise UnreadableDocument(f"{file.name} could not be unpacked: {error}") from None
     if problem:
@@ -85,6 +95,8 @@ def unpack(file: str, folder: str) -> str:
     try:
         with open_regular(Path(file)) as stream, zipfile.ZipFile(stream) as archive:
             budget = ExpansionBudget(Path(file).stat().st_size)
+            if len(archive.infolist()) > MAX_ARCHIVE_FILES:
+                return f"it has {len(archive.infolist()):,} files, more than the bound of {MAX_ARCHIVE_FILES:,}"
             for number, entry in enumerate(archive.infolist()):
                 if not entry.is_dir() and not _is_hidden(entry.filename):
                     _unpack_entry(archive, entry, Path(folder), number, budget)
@@ -260,12 +272,21 @@ def _docx_blocks(parent: ElementTree.Element, styles: dict[str, int]) -> Iterato
             yield f"<{tag}>{html.escape(_docx_text(child))}</{tag}>"
         elif child.tag == f"{_W}tbl":
             rows = (
-                "".join(f"<td>{''.join(_docx_blocks(cell, {}))}</td>" for cell in row.iter(f"{_W}tc"))
-                for row in child.iter(f"{_W}tr")
+                "".join(f"<td>{''.join(_docx_blocks(cell, {}))}</td>" for cell in _iterate_outermost(row, f"{_W}tc"))
+                for row in _iterate_outermost(child, f"{_W}tr")
             )
             yield f"<table>{''.join(f'<tr>{row}</tr>' for row in rows)}</table>"
         elif child.tag in (f"{_W}sdt", f"{_W}sdtContent"):
             yield from _docx_blocks(child, styles)
+
+
+def _iterate_outermost(parent: ElementTree.Element, tag: str) -> Iterator[ElementTree.Element]:
+    """The elements with this tag below the parent, without those within them: tables may stand in cells."""
+    for child in parent:
+        if child.tag == tag:
+            yield child
+        else:
+            yield from _iterate_outermost(child, tag)
 
 
 def _docx_text(paragraph: ElementTree.Element) -> str:

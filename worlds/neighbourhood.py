@@ -51,7 +51,7 @@ def load_neighbourhood(graph: GraphSource, entity: str, max_values: int = MAX_VA
     cells: dict[int, list[Cell]] = {}
     for number, value in table.rows:
         if number is not None and value is not None:
-            cells.setdefault(int(number.value), []).append(value)
+            cells.setdefault(number.read_number(len(directed)), []).append(value)
     labels = _load_labels(graph, [cell for group in cells.values() for cell in group[:max_values]])
     return Neighbourhood(matches[0], tuple(_build_branches(directed, cells, labels, max_values)))
 

@@ -42,6 +42,8 @@ from worlds.source import (
 if TYPE_CHECKING:
     from worlds.live.description import LiveWorldConfig
 
+_COUNTS = ("articles", "triples", "pages", "people", "questions")
+_LISTS = ("left_out", "shortfalls")
 NO_WORLD = ""
 """The name of the world of projects whose tools need none: it has no sources."""
 _NO_CONTACT = Access()
@@ -95,7 +97,7 @@ def read_world_metadata(worlds: Path, name: str) -> dict[str, Any]:
         raise WorldNotFound(f"There is no world {name!r}; there are: {names}. `showhow world import` makes one.")
     toml, metadata = _read_world_file(file)
     if metadata.get("kind") != LIVE_KIND:
-        return dict(metadata)
+        return {"articles": 0, "triples": 0, **metadata}
     built = datetime.fromtimestamp(file.stat().st_mtime, UTC).isoformat(timespec="seconds")
     return {"name": name, **_parse_description(toml, str(file)).metadata, "built": built}
 
@@ -125,9 +127,21 @@ def _read_world_file(file: Path) -> tuple[str, dict[str, Any]]:
 def _read_file_version(file: Path, _version: tuple[int, int, int]) -> tuple[str, dict[str, Any]]:
     try:
         toml = file.read_text(encoding="utf-8")
-        return toml, tomllib.loads(toml)
+        metadata = tomllib.loads(toml)
+        _check_fields(metadata)
     except (OSError, ValueError, RecursionError) as error:
         raise _unreadable(file, error) from error
+    return toml, metadata
+
+
+def _check_fields(metadata: dict[str, Any]) -> None:
+    """ValueError for a field of another type than verbs and pages read: a backup may be anybody's."""
+    for name in _COUNTS:
+        if type(count := metadata.get(name, 0)) is not int or count < 0:
+            raise ValueError(f"its {name} are no count")
+    for name in _LISTS:
+        if not isinstance(metadata.get(name, []), list):
+            raise ValueError(f"its {name} are no list")  # noqa: TRY004 - as of a text that is no TOML
 
 
 def _unreadable(file: Path, error: Exception) -> WorldError:

@@ -145,6 +145,18 @@ class Cell:
     datatype: str | None = None
     language: str | None = None
 
+    def read_number(self, below: int = 10**15) -> int:
+        """The whole number that a query of ours asks for; SourceUnavailable if it is another value."""
+        if len(self.value) > _MAX_DIGITS or not self.value.isdecimal() or int(self.value) >= below:
+            raise SourceUnavailable(
+                f"The graph answered with {self.value[:40]!r} where a number was asked for; check the graph's url in "
+                "the world's description."
+            )
+        return int(self.value)
+
+
+_MAX_DIGITS = 100
+
 
 @dataclass(frozen=True, slots=True)
 class Table:

@@ -11,6 +11,7 @@ from typing import Annotated, Any, BinaryIO
 
 import typer
 
+from app.progress import escape_controls
 from guard.files import partial_path, remove_abandoned_partials
 
 UnboundedOption = Annotated[
@@ -24,7 +25,8 @@ class CommandError(Exception):
 
 def emit(value: Any, text: str, *, as_json: bool) -> None:
     """Write the result to stdout: `value` as JSON for programs, or `text` for people."""
-    sys.stdout.write((json.dumps(value, ensure_ascii=False, default=str) if as_json else text) + "\n")
+    written = json.dumps(value, ensure_ascii=False, default=str) if as_json else text
+    sys.stdout.write(f"{escape_controls(written)}\n")
 
 
 @contextmanager

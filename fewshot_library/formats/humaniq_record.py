@@ -12,7 +12,7 @@ from db.models import Project, Question, Step, Trace
 from db.trace_record import TraceRecord
 from fewshot_library.formats.react_text import ReactTranscript, ReactTurn
 from fewshot_library.humaniq_names import HUMANIQ_TOOL_NAMES, SHOWHOW_TOOL_NAMES
-from guard.json_input import load_json
+from guard.json_input import load_json, load_python_literal
 
 ARGUMENT_NAMES = {
     "wikisearch": ("query",),
@@ -74,7 +74,7 @@ def parse_keyword_call(text: str) -> dict[str, Any] | None:
         call = ast.parse(text, mode="eval").body if len(text) <= MAX_CALL_CHARACTERS else None
         if not isinstance(call, ast.Call) or call.args or not call.keywords:
             return None
-        return {str(parameter.arg): ast.literal_eval(parameter.value) for parameter in call.keywords}
+        return {str(parameter.arg): load_python_literal(parameter.value) for parameter in call.keywords}
     except (ValueError, SyntaxError, RecursionError, MemoryError):
         return None
 

@@ -32,7 +32,7 @@ from fewshot_library.formats.json_documents import (
 )
 from fewshot_library.formats.packed_log import check_members, read_member
 from guard.input_bounds import InputBoundExceeded, check_record_size
-from guard.json_input import MalformedJson, load_json
+from guard.json_input import load_json
 
 ATTACHMENT_PREFIX = "attachment://"
 ZIP_SIGNATURE = b"PK\x03\x04"
@@ -337,7 +337,7 @@ def _load_sample(text: bytes) -> Any:
     """A sample, or why it cannot be read."""
     try:
         return load_json(text, constants=True)
-    except (InputBoundExceeded, MalformedJson, UnicodeDecodeError) as error:
+    except ValueError as error:
         return MalformedRecord(f"invalid JSON ({error})")
 
 

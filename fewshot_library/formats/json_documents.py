@@ -94,6 +94,9 @@ def decode_record(raw: Any, decode: RecordDecoder, origin: RecordOrigin) -> Iter
         yield RefusedRecord(origin.place, str(error))
     except RecursionError:
         yield RefusedRecord(origin.place, "it is nested too deeply")
+    # A number or a text that no other check of its format knows.
+    except (ValueError, ArithmeticError) as error:
+        yield RefusedRecord(origin.place, f"it cannot be read ({error})")
 
 
 def read_json_values(path: Path, *, splits_lists: bool = True) -> Iterator[tuple[str, Any]]:

@@ -13,6 +13,7 @@ from fewshot_library.formats.spans import (
     SpanToolRun,
     TraceSpan,
     as_numbered_list,
+    is_numbered,
     nest_keys,
     parse_json_text,
 )
@@ -75,7 +76,7 @@ def _decode_messages(span: TraceSpan, path: str, remarks: list[str], role: str =
     value = span.get(path)
     single = parse_json_text(value) if isinstance(value, str) else value
     # Some agents write a single message without a list.
-    listed = [single] if isinstance(single, dict) and not _is_numbered(single) else span.get_list(path)
+    listed = [single] if isinstance(single, dict) and not is_numbered(single) else span.get_list(path)
     if value and not listed and value != "[]":
         remarks.append(f"{path} of the span {span.name[:80]!r} is no list of messages, and was left out")
     for number, raw in enumerate(listed):
@@ -129,10 +130,6 @@ def _start_message(raw: dict[str, Any], guessed_role: str, place: str) -> TraceM
 def _next_role(message: TraceMessage) -> str:
     """The role that a message without one has behind this message."""
     return "assistant" if message.role in ("user", "tool") else "user"
-
-
-def _is_numbered(value: dict[str, Any]) -> bool:
-    return bool(as_numbered_list(value))
 
 
 def _sniff(head: FileHead) -> bool:

@@ -51,9 +51,14 @@ class TraceSpan:
         return as_numbered_list(value)
 
 
+def is_numbered(value: dict[str, Any]) -> bool:
+    """Whether the keys are numbers, as those of a list whose elements are attributes of their own."""
+    return bool(value) and all(map(_NUMBER.fullmatch, value))
+
+
 def as_numbered_list(value: Any) -> list[Any]:
     """A list, or the values of numbered keys in order; empty for any other value."""
-    if isinstance(value, dict) and value and all(map(_NUMBER.fullmatch, value)):
+    if isinstance(value, dict) and is_numbered(value):
         return [value[key] for key in sorted(value, key=int)]
     return value if isinstance(value, list) else []
 
@@ -197,7 +202,11 @@ def _unwrap_otlp(value: Any, remarks: list[str]) -> Any:
     """The value that OTLP wraps in an object with its type."""
     match value:
         case {"intValue": str() | int() as number}:
-            return int(number)
+            try:
+                return int(number)
+            except ValueError:
+                remarks.append(f"the number {str(number)[:60]!r} of an attribute cannot be read, and was left out")
+                return None
         case {"arrayValue": dict(inner)}:
             return [_unwrap_otlp(item, remarks) for item in inner.get("values") or []]
         case {"kvlistValue": dict(inner)}:

@@ -1,6 +1,5 @@
 """Published questions of an instance: chains of relations from one start, and the parser of their Prolog queries."""
 
-import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -29,6 +28,7 @@ from fiction.questions.evaluate import FACT_VALUE_KINDS
 from fiction.questions.expressions import Count, Expression, Fact, Having, Named, People, Related
 from fiction.universe.relations import RELATIONS, find_related, get_relation
 from fiction.universe.universe import NONE
+from guard.json_input import load_json
 
 
 class UnknownPrologGoal(ValueError):
@@ -184,7 +184,7 @@ def _parse_solutions(record: SourceRecord) -> Iterator[dict[str, str | int]]:
     if text is None:
         return
     try:
-        solutions = json.loads(record.require_text("solution_traces"))
+        solutions = load_json(record.require_text("solution_traces"))
     except ValueError as error:
         raise record.malformed_error(f"the field 'solution_traces' is invalid JSON ({error})") from error
     if not isinstance(solutions, list):

@@ -52,7 +52,7 @@ _DAY_OF_MONTH = re.compile(rf"\b{_DAY} (?:of )?({_MONTH})(?![\w.])", re.IGNORECA
 _MONTH_AND_DAY = re.compile(rf"\b({_MONTH}) {_DAY}\b(?![.,:/-]?\d)", re.IGNORECASE)
 _MIDNIGHT_TIMESTAMP = re.compile(r"(?<![\w-])\+?(\d{4}-\d\d-\d\d)T00:00:00(?:\.0+)?(?:Z|\+00:00)?(?!\w)", re.IGNORECASE)
 _THOUSANDS = re.compile(r"(?<=\d)[, ](?=\d{3}(?!\d))")
-_SCALED_NUMBER = re.compile(rf"(?<![\w.])(\d+(?:\.\d+)?) ({'|'.join(_SCALES)})\b", re.IGNORECASE)
+_SCALED_NUMBER = re.compile(rf"(?<![\w.])(\d{{1,28}}(?:\.\d{{1,28}})?) ({'|'.join(_SCALES)})\b", re.IGNORECASE)
 _NEGATIVE = re.compile(r"\b(?:minus|negative) (?=\d)", re.IGNORECASE)
 _RANGE = re.compile(
     r"(?<![\w.-])(?:from )?(\d+(?:st|nd|rd|th|s)?) ?(?:-|\bto\b) ?(?=\d+(?:st|nd|rd|th|s)?\b(?!-))", re.IGNORECASE

@@ -138,9 +138,13 @@ def _comparable(value: AnswerValue) -> Number:
     """A date or number in a form that can be compared."""
     parts = normalize_quantities(value.text).strip().split("-") if not value.text.startswith("-") else [value.text]
     try:
-        return tuple(Decimal(part) for part in parts)
-    except InvalidOperation as error:
-        raise OperationUndefined(f"{value.text!r} is neither a date nor a number, so it cannot be compared") from error
+        numbers = tuple(map(Decimal, parts))
+    except InvalidOperation:
+        numbers = (Decimal("NaN"),)
+    # "NaN" and "Infinity" are numbers to the library too.
+    if not all(number.is_finite() for number in numbers):
+        raise OperationUndefined(f"{value.text!r} is neither a date nor a number, so it cannot be compared")
+    return numbers
 
 
 def _number(count: int) -> AnswerValue:

@@ -1,9 +1,13 @@
 """Standard output and error: secrets are removed, also across writes, in logs and in tracebacks."""
 
 import io
+import json
 import logging
+import os
 import subprocess
 import sys
+import unicodedata
+from pathlib import Path
 
 from app.redacted_output import RedactedOutput
 from guard.redaction import NOTHING_SECRET, REMOVED, Redactor
@@ -70,3 +74,25 @@ def test_a_verb_that_fails_unexpectedly_prints_no_key(tmp_path):
     assert "ValueError: header Bearer [key removed]" in done.stderr
     assert f"printed {REMOVED}" in done.stdout
     assert KEY not in done.stdout + done.stderr
+
+
+def test_a_terminal_obeys_nothing_in_the_texts_of_others(tmp_path: Path):
+    odd = "title\x1b]0;mine\x07 \x9b31m \u202eback\r over\ud800 and \u05d0\u00e9"
+    file = tmp_path / "predictions.jsonl"
+    rows = [{"id": odd, "predicted": "Ada", "gold": ["Ada"], "type": odd}, {"id": "2", "predicted": "x", "gold": ["y"]}]
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    environ = {**os.environ, "SHOWHOW_HOME": str(tmp_path), "PYTHONIOENCODING": "utf-8"}
+    showhow = Path(sys.executable).with_name("showhow")
+    for words in ((), ("--json",)):
+        command = [showhow, "score", file, "--metric", "f1", *words]
+        done = subprocess.run(command, env=environ, capture_output=True, check=False)
+        assert (done.returncode, done.stderr) == (0, b"")
+        shown = done.stdout.decode()
+        assert not [sign for sign in shown if unicodedata.category(sign) in ("Cc", "Cf") and sign != "\n"]
+        assert r"title\u001b]0;mine" in shown
+        assert "\u05d0\u00e9" in shown
+    assert odd in json.loads(shown)["by_kind"]
+    missing = subprocess.run(
+        [showhow, "score", tmp_path / "\udcff\x1b[2J.jsonl"], env=environ, capture_output=True, check=False
+    )
+    assert (missing.returncode, b"Traceback" in missing.stderr, b"\x1b" in missing.stderr) == (1, False, False)

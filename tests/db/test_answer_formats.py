@@ -82,6 +82,8 @@ def test_an_answer_of_a_recursive_schema_is_stored():
         ({"kind": "json", "schema": {"pattern": "["}}, "is not a 'regex'"),
         ({"kind": "json", "schema": {"default": float("inf")}}, "cannot be stored"),
         ({"kind": "json", "schema": {"$ref": "other.json"}}, "refers to another document"),
+        ({"kind": "json", "schema": {"items": {"$dynamicRef": "http://127.0.0.1:9/x"}}}, "refers to another document"),
+        ({"kind": "json", "schema": {"pattern": "a{99999999999999}"}}, "could not be checked: .* too large"),
     ],
 )
 def test_an_answer_format_of_an_unknown_kind_or_without_a_schema_is_refused(stored, reason):

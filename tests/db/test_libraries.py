@@ -111,7 +111,9 @@ def test_versions_are_numbered_and_stay_as_they_were(scene, three):
         assert [version.number for version in list_versions(session, "quays")] == [2, 1]
 
 
-@pytest.mark.parametrize("reference", ["nets", "quays:2", "quays:0", "quays:", "quays:one", "quays:²", ""])
+@pytest.mark.parametrize(
+    "reference", ["nets", "quays:2", "quays:0", "quays:", "quays:one", "quays:²", f"quays:{2**70}", ""]
+)
 def test_an_unknown_library_version_is_not_found(scene, three, reference):
     with scene.database.begin() as session:
         store_version(session, "quays", three[:1], {})

@@ -468,6 +468,7 @@ def test_broken_records_are_counted_by_reason_with_the_first_position_and_the_ot
 
 
 UNLIKE: list[Any] = [
+    *[10**400, "²", "9" * 5_000, "1e999", "\0", "\ud800"],
     *[None, True, 5, -1.5, 10**30, "", " ", "x", [], [None], [5], ["a"], [[]], [{}], {}, {"id": 1}, {"text": None}],
     ...,
 ]

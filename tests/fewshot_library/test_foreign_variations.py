@@ -17,6 +17,7 @@ import pytest
 from db.trace_record import TraceRecord
 from fewshot_library.formats import FORMATS, read_traces
 from fewshot_library.formats.format import FormatError, ReadResult, RecordRemark, RefusedRecord
+from fewshot_library.formats.showhow import record_from_json, record_to_json
 from tests.examples import examples
 from tests.fewshot_library.conversations import FORMS
 from tests.fewshot_library.foreign_samples import (
@@ -224,6 +225,37 @@ def test_a_file_with_any_field_null_or_missing_gives_no_other_question_answer_or
             sample.write(value, path)
             results = read(path, sample.format)
             assert list_faults(results, changes_content=True, new=new) == [], (place, new)
+
+
+HOSTILE = (
+    *(10**4_000, -(10**400), 1e308, "9" * 5_000, "-" + "9" * 5_000, "²", "٣", "1e999", "NaN", f"0x{'f' * 5_000}"),
+    *("\ud800", "\0", "\u202e", '{"a": 1e999}', f'{{"a": {"9" * 5_000}}}', "f(a={[1]: 2})", "f(a={1, 2}, b=b'x')"),
+    *({"intValue": "9" * 5_000}, {"intValue": "x"}, {"²": 1}, {"9" * 5_000: 1}, {"\ud800": 1}, [[]] * 300),
+    *("9999-12-31T23:59:59-23:59", "0001-01-01T00:00:00+23:59", 2**63, [{"²": {"role": "user"}}]),
+)
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_a_hostile_value_at_any_place_is_refused_in_one_sentence_or_stored_as_it_is(tmp_path, name):
+    sample = CONVERSATIONS.get(name) or make_sample(name, tmp_path)
+    path = tmp_path / f"changed{sample.suffix}"
+    places = [place for _, _, place in iterate_fields(sample.value)]
+    drawn = random.Random(f"hostile {name}")
+    for _ in range(examples(60)):
+        place, new = drawn.choice(places), drawn.choice(HOSTILE)
+        value = json.loads(json.dumps(sample.value))
+        container = value
+        for key in place[:-1]:
+            container = container[key]
+        container[place[-1]] = new
+        sample.write(value, path)
+        for result in read(path, sample.format):
+            if isinstance(result, TraceRecord):
+                # What is read can be stored: our own format refuses what cannot.
+                record_from_json(json.loads(json.dumps(record_to_json(result), allow_nan=False)))
+            elif isinstance(result, RefusedRecord):
+                assert "\n" not in result.reason, (place, new)
+                assert 10 < len(result.reason) < 1_000, (place, new)
 
 
 def fenced(text: str) -> str:

@@ -1,5 +1,6 @@
 """JSON of others is bounded before it is parsed, and long lists are read element by element."""
 
+import ast
 import io
 import json
 from typing import Any
@@ -9,7 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from guard.input_bounds import ExpansionBudget, InputBoundExceeded, bounded_work
-from guard.json_input import MAX_DEPTH, JsonScanner, MalformedJson, check_json, iterate_json_list, load_json
+from guard.json_input import (
+    MAX_DEPTH,
+    JsonScanner,
+    MalformedJson,
+    check_json,
+    iterate_json_list,
+    load_json,
+    load_python_literal,
+)
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
@@ -90,11 +99,46 @@ def test_a_value_of_many_small_parts_is_refused_with_its_size_unless_it_is_trust
         check_json(text)
 
 
-@pytest.mark.parametrize("text", ["9" * 1_000_000, "[NaN]", "[-Infinity]", '{"a":1', "", "\0"])
-def test_odd_values_are_refused_in_one_sentence(text):
-    with pytest.raises(ValueError, match=r".") as refused:
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("9" * 1_000_000, "a number has 1,000,000 digits, more than the bound of 4,300"),
+        *(
+            ("-" + "9" * 4_300, "4,301 digits"),
+            ("1e999", "the number 1e999 is too large"),
+            ('{"a":-1e400}', "too large"),
+        ),
+        *(
+            ("[NaN]", "NaN is not"),
+            ("[-Infinity]", "-Infinity is not"),
+            ('{"a":1', "delimiter"),
+            ("", "."),
+            ("\0", "."),
+        ),
+    ],
+    ids=lambda text: text[:9],
+)
+def test_odd_values_are_refused_in_one_sentence(text: str, reason: str):
+    with pytest.raises(ValueError, match=reason) as refused:
         load_json(text)
     assert "\n" not in str(refused.value)
+    with pytest.raises(ValueError, match=reason.replace("1,000,000", r"4,30\d")):
+        list(iterate_json_list(parts_of(f"[1, {text}]", 7)))
+
+
+def test_the_longest_numbers_and_with_constants_infinite_ones_are_read():
+    assert load_json(f"[{'9' * 4_300}, 1e308, -0.0]") == [10**4_300 - 1, 1e308, 0]
+    assert load_json("[1e999, NaN]", constants=True)[0] == float("inf")
+
+
+@pytest.mark.parametrize("literal", ["{[1]: 2}", "{1}", "b'x'", "1j", "...", "1e999", f"0x{'f' * 5_000}", "f()"])
+def test_a_literal_of_python_is_a_value_of_json_or_refused(literal: str):
+    assert load_python_literal(ast.parse("{'a': (1, None), 'b': [True]}", mode="eval").body) == {
+        "a": [1, None],
+        "b": [True],
+    }
+    with pytest.raises(ValueError, match=r"."):
+        load_python_literal(ast.parse(literal, mode="eval").body)
 
 
 def test_a_repeated_name_among_very_many_is_named():

@@ -33,7 +33,7 @@ MODELS = {
     "groq:some": "api.groq.com",
     "ollama:some https://ollama.example": "ollama.example",
 }
-HOSTS = [*MODELS.values(), "pages.example", "tools.example"]
+HOSTS = [*MODELS.values(), "pages.example", "tools.example", "spans.example"]
 KEYS = {f"{name}_API_KEY": f"planted-{name}-key" for name in ("OPENAI", "ANTHROPIC", "GOOGLE", "GROQ")}
 
 
@@ -68,9 +68,12 @@ def test_models_pages_and_servers_of_tools_elsewhere_are_reached_through_the_pro
     with run_tls_server(tmp_path, *HOSTS) as (server, certificate):
         server.respond_with(status(400, b'{"error": {"message": "no such model"}}'))
         server.routes["/page"] = says({"page": 1})
+        server.routes["/v1/traces"] = status(200)
         with run_proxy({f"{host}:443": int(server.host.partition(":")[2]) for host in HOSTS}) as proxy:
             environ = {**os.environ, **KEYS, "SHOWHOW_HOME": str(tmp_path), "SSL_CERT_FILE": str(certificate)}
             environ |= {"SHOWHOW_PROXY": proxy.url, "HTTPS_PROXY": "http://127.0.0.1:9", "NO_PROXY": "*"}
+            environ |= {"SHOWHOW_TELEMETRY": "spans", "OTEL_EXPORTER_OTLP_ENDPOINT": "https://spans.example"}
+            environ |= {"OTEL_EXPORTER_OTLP_CERTIFICATE": str(certificate)}
             command = [sys.executable, "-c", "from tests.integration.test_proxy import main; main()"]
             done = subprocess.run(command, cwd=ROOT, env=environ, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
@@ -99,6 +102,9 @@ def main() -> None:
     outcomes["page"] = client.send(HttpRequest("https://pages.example/page")).body.decode()
     statuses = services.tool_registry().provider_statuses()
     outcomes["theirs"] = next(entry.problem for entry in statuses if entry.name == "theirs")
+    assert services.telemetry is not None
+    with services.telemetry.tool_call("read", {}):
+        pass
     services.close()
     print(json.dumps(outcomes))  # noqa: T201 - read by the test
 

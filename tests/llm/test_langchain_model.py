@@ -321,6 +321,22 @@ def test_cached_and_reasoning_tokens_are_counted_and_priced(streamed: bool):  # 
     assert usage.max_cost == usage.cost
 
 
+@pytest.mark.parametrize("count", ["²", "9" * 5_000, 10**30, -1, "many", [1], 1.5], ids=lambda count: str(count)[:9])
+@pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
+def test_odd_counts_of_tokens_are_no_counts(count: object, streamed: bool):  # noqa: FBT001 - a case
+    details = {"prompt_tokens": count, "prompt_tokens_details": {"cached_tokens": count}}
+    with ModelServer([Says("Paris.", usage=(7, 2), details=details)]) as server:
+        refusal = ""
+        try:
+            reply = server.chat().ask(ASKED, on_text=str.strip if streamed else None)
+        except ChatInvalidReply as error:
+            refusal = str(error)
+        else:
+            assert (reply.text, reply.usage.cached_tokens) == ("Paris.", 0)
+            assert reply.usage.input_tokens in (None, 1)
+    assert "\n" not in refusal
+
+
 def test_a_request_of_unknown_usage_has_an_upper_bound():
     with ModelServer([Says("Paris.", usage=None), Hangs()]) as server:
         chat = server.chat(price=TokenPrice(1000.0, 1000.0))

@@ -313,6 +313,21 @@ def test_tokens_that_are_parts_of_characters_cover_the_text_like_whole_ones(
     assert reply.mean_logprob(0, len(text)) == pytest.approx(-(len(pieces) - 1) / 2)
 
 
+@pytest.mark.parametrize(
+    "token",
+    [
+        *(None, "a", {}, {"token": None}, {"bytes": 10**12}, {"token": "a", "bytes": [256]}, {"bytes": {"a": 1}}),
+        *({"token": "a", "logprob": odd} for odd in (10**400, -(10**400), float("nan"), float("-inf"), "x", True)),
+    ],
+    ids=lambda token: str(token)[:40],
+)
+def test_odd_tokens_of_a_server_have_no_log_probability(token: object):
+    tokens = [{"token": "a", "bytes": [97], "logprob": -0.5}, token, {"token": "\ud800", "logprob": -1.0}]
+    aligned = align_logprobs({"content": tokens}, "a")
+    assert aligned is not None
+    assert all(-10 < entry.logprob <= 1 for entry in aligned)
+
+
 def test_a_gap_between_tokens_leaves_its_characters_without_a_mean():
     reply = ChatReply("abcd", (), Usage(), "stop", logprobs=(TokenLogprob(0, 2, -1.0), TokenLogprob(3, 4, -2.0)))
     assert [reply.mean_logprob(*span) for span in ((0, 2), (1, 2), (1, 3), (3, 4), (0, 4))] == [-1, -1, None, -2, None]

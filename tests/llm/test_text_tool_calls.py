@@ -116,6 +116,25 @@ def test_a_text_without_a_complete_call_is_unchanged(text: str) -> None:
     assert parse_text_reply(text, TOOLS) == TextReply(text)
 
 
+@pytest.mark.parametrize(
+    "literal",
+    [
+        *("{[1]: 2}", "{1, 2}", "b'x'", "1j", "...", "1e999", "[-1e999]"),
+        *(f"0x{'f' * 5_000}", "9" * 5_000, f"{'-' * 9_000}1", f"{'[' * 900}{']' * 900}"),
+    ],
+    ids=lambda literal: literal[:9],
+)
+def test_a_literal_of_python_that_json_does_not_have_is_no_argument(literal: str) -> None:
+    text = f"[read(title={literal})]"
+    assert parse_text_reply(text, TOOLS) == TextReply(text)
+    assert "".join(stream(text, TOOLS, [7] * len(text))) in ("", text)
+
+
+def test_a_number_of_any_length_ends_no_stream() -> None:
+    text = f'{{"name": "read", "arguments": {{"title": {"9" * 5_000}}}}}'
+    assert "".join(stream(text, TOOLS, [1_000] * 6)) == text
+
+
 def test_without_offered_tools_no_text_is_a_call() -> None:
     assert parse_text_reply(CALL, ()) == TextReply(CALL)
 

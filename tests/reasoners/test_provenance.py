@@ -120,6 +120,8 @@ def test_special_characters_in_keys_of_a_pointer_are_escaped():
     [
         {"from": "step", "step": 7, "pointer": "/hits/0/title"},
         {"from": "step", "step": 1, "pointer": "/hits/9/title"},
+        {"from": "step", "step": 1, "pointer": f"/hits/{'9' * 5_000}/title"},
+        {"from": "step", "step": 1, "pointer": "/hits/²/title"},
         {"from": "step", "step": 1, "pointer": "/hits"},
         {"from": "step", "step": 1, "pointer": "/hits/0/title", "start": 3, "end": 99},
         {"from": "question", "start": 30, "end": 300},

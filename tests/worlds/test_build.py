@@ -404,7 +404,16 @@ def test_an_unknown_world_lists_the_known_ones(worlds):
 
 def test_a_damaged_world_toml_is_an_error(worlds):
     build_world(worlds, "w", WorldContents(ARTICLES[:1]))
-    for damage in (b"name = ", b"\xff"):
+    number = b"articles = " + b"9" * 5_000
+    for damage in (
+        b"name = ",
+        b"\xff",
+        b'people = "many"',
+        b"articles = -1",
+        b"articles = true",
+        b"left_out = 7",
+        number,
+    ):
         (worlds / "w" / "world.toml").write_bytes(damage)
         with pytest.raises(WorldError, match=r"world\.toml cannot be read.*--replace"):
             open_world(worlds, "w")

@@ -1,7 +1,10 @@
 """Documents as articles: titles, headings, paragraphs and tables of every format, archives, and what has no text."""
 
+import contextlib
 import io
+import stat
 import zipfile
+import zlib
 from pathlib import Path
 from xml.sax.saxutils import escape
 
@@ -10,7 +13,7 @@ import pytest
 from guard.input_bounds import FREE_EXPANSION_BYTES
 from worlds.article_files import read_articles
 from worlds.build import WorldContents, build_world
-from worlds.documents import UnreadableDocument, read_document
+from worlds.documents import MAX_ARCHIVE_FILES, UnreadableDocument, read_document
 from worlds.input_files import MalformedFile
 from worlds.open import open_world
 from worlds.source import Article
@@ -99,6 +102,89 @@ def make_pdf(pages: list[list[str]]) -> bytes:
     size = len(objects) + 1
     trailer = f"trailer << /Size {size} /Root 1 0 R >>\nstartxref\n{len(body)}\n%%EOF"
     return f"{body}xref\n0 {size}\n0000000000 65535 f \n{table}{trailer}".encode()
+
+
+def change_pdf(*changes: tuple[bytes, bytes]) -> bytes:
+    """A PDF of one page with these changes, whose table of places is then wrong."""
+    data = make_pdf([["The harbour was built long ago."]])
+    for old, new in changes:
+        assert old in data, old
+        data = data.replace(old, new, 1)
+    return data
+
+
+def expanding_stream(packed: bytes, filters: str = "/FlateDecode") -> bytes:
+    start = b"<< /Length "
+    data = make_pdf([["x"]])
+    place = data.index(start)
+    end = data.index(b"endstream", place)
+    head = f"<< /Length {len(packed)} /Filter [{filters}] >>\nstream\n".encode()
+    return data[:place] + head + packed + b"\n" + data[end:]
+
+
+def nested_tables(depth: int) -> bytes:
+    inner = "<w:p><w:r><w:t>The innermost cell.</w:t></w:r></w:p>"
+    for _ in range(depth):
+        inner = f"<w:tbl><w:tr><w:tc>{inner}</w:tc><w:tc><w:p/></w:tc></w:tr></w:tbl>"
+    return word_document(f"<w:document {W}><w:body>{inner}</w:body></w:document>")
+
+
+def word_document(content: str) -> bytes:
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("word/document.xml", content)
+    return stream.getvalue()
+
+
+ENTITIES = "".join(f'<!ENTITY e{n + 1} "{f"&e{n};" * 10}">' for n in range(12))
+TWICE = zlib.compress(zlib.compress(bytes(400_000_000)))
+BOMBS = {
+    "pages within themselves.pdf": change_pdf((b"/Kids [4 0 R]", b"/Kids [2 0 R]")),
+    "pages within each other.pdf": change_pdf((b"/Kids [4 0 R]", b"/Kids [2 0 R 2 0 R 4 0 R]")),
+    "very many pages.pdf": change_pdf((b"/Count 1", b"/Count 999999999")),
+    "a long count.pdf": change_pdf((b"/Count 1", b"/Count " + b"9" * 5_000)),
+    "tables in a circle.pdf": change_pdf((b"trailer << ", b"trailer << /Prev 9 /XRefStm 9 ")),
+    "a page that is its own font.pdf": change_pdf((b"/F1 3 0 R", b"/F1 4 0 R")),
+    "contents that contain themselves.pdf": change_pdf((b"/Contents 5 0 R", b"/Contents [5 0 R 4 0 R [5 0 R]]")),
+    "a drawing within itself.pdf": change_pdf(
+        (b"/Font << /F1 3 0 R >>", b"/XObject << /X 5 0 R >>"),
+        (b"<< /Length ", b"<< /Type /XObject /Subtype /Form /Resources << /XObject << /X 5 0 R >> >> /Length "),
+        (b"BT ", b"/X Do BT "),
+    ),
+    "deep arrays.pdf": change_pdf((b"BT ", b"[" * 100_000)),
+    "zeros.pdf": expanding_stream(zlib.compress(bytes(400_000_000))),
+    "zeros twice.pdf": expanding_stream(TWICE, "/FlateDecode /FlateDecode"),
+    "many filters.pdf": expanding_stream(b"x" * 100, "/ASCIIHexDecode " * 10_000),
+    "tables in tables.docx": nested_tables(60),
+    "entities.docx": word_document(f'<!DOCTYPE d [<!ENTITY e0 "x">{ENTITIES}]><d>&e12;</d>'),
+    "an entity of a file.docx": word_document('<!DOCTYPE d [<!ENTITY e SYSTEM "file:///etc/passwd">]><d>&e;</d>'),
+    "deep.docx": word_document("<a>" * 500_000),
+    "zeros.docx": word_document(" " * 100_000_000),
+    "deep.html": b"<div>" * 50_000,
+    "deep.md": b"> " * 20_000 + b"x",
+    "brackets.md": b"[" * 50_000,
+    "half a character.txt": "\ud800 \0 x".encode("utf-16", "surrogatepass"),
+}
+
+
+@pytest.mark.parametrize("name", BOMBS)
+def test_a_small_hostile_document_is_read_or_refused_in_one_sentence(tmp_path: Path, name: str):
+    file = tmp_path / name
+    file.write_bytes(BOMBS[name])
+    assert file.stat().st_size < 2_500_000
+    text, refusal = "", ""
+    try:
+        text = read_document(file).text
+    except UnreadableDocument as error:
+        refusal = str(error)
+    assert "\n" not in refusal
+    assert max(len(refusal), len(text)) < 100_000
+    assert "root:" not in text
+
+
+def test_tables_in_cells_are_read_once(tmp_path: Path):
+    (tmp_path / "a.docx").write_bytes(nested_tables(3))
+    assert read_document(tmp_path / "a.docx").text.count("The innermost cell.") == 1
 
 
 def test_markdown_is_read_as_it_is_rendered(tmp_path: Path):
@@ -206,6 +292,33 @@ def test_a_folder_or_an_archive_of_documents_becomes_a_world(tmp_path: Path):
         assert text.article("The harbour").sections == (("Ships", 3),)
 
 
+def test_links_and_names_of_an_archive_lead_nowhere(tmp_path: Path):
+    archive, secret = tmp_path / "x.zip", tmp_path / "secret.txt"
+    secret.write_text("The secret sentence.", encoding="utf-8")
+    with zipfile.ZipFile(archive, "w") as packed:
+        for name in (
+            "link.txt",
+            "/etc/link.txt",
+            "../../link.txt",
+            "C:\\link.txt",
+            "a\\..\\link.txt",
+            "link.txt/link.txt",
+        ):
+            entry = zipfile.ZipInfo(name)
+            entry.create_system, entry.external_attr = 3, (stat.S_IFLNK | 0o777) << 16
+            packed.writestr(entry, str(secret))
+        packed.writestr("fine.txt", "A fine sentence.")
+    articles = list(read_articles(archive))
+    assert len(articles) == 7
+    assert not [article for article in articles if "secret sentence" in article.text]
+    assert {path.name for path in tmp_path.iterdir()} == {"x.zip", "secret.txt"}
+    for name in ("..", "a/..", ".", "x" * 300 + ".txt", "a\nb.txt", "a\0b.txt"):
+        with zipfile.ZipFile(archive, "w") as packed:
+            packed.writestr(zipfile.ZipInfo(name), "A sentence.")
+        with contextlib.suppress(UnreadableDocument, MalformedFile):
+            assert [article.text for article in read_articles(archive)] == ["A sentence."]
+
+
 def test_archives_that_cannot_be_read_are_refused_in_a_sentence(tmp_path: Path):
     archive = tmp_path / "x.zip"
     archive.write_bytes(b"PK nothing")
@@ -218,6 +331,15 @@ def test_archives_that_cannot_be_read_are_refused_in_a_sentence(tmp_path: Path):
     with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as packed:
         packed.writestr("bomb.txt", b"a" * (FREE_EXPANSION_BYTES + 1))
     with pytest.raises(UnreadableDocument, match="expands to more than 64 MB"):
+        list(read_articles(archive))
+    with zipfile.ZipFile(archive, "w") as packed:
+        packed.writestr("a.txt", "x")
+    data = archive.read_bytes()
+    start, end = data.index(b"PK\x01\x02"), bytearray(data[-22:])
+    entries = data[start:-22] * (MAX_ARCHIVE_FILES + 1)
+    end[12:16] = len(entries).to_bytes(4, "little")
+    archive.write_bytes(data[:start] + entries + end)
+    with pytest.raises(UnreadableDocument, match="it has 200,001 files, more than the bound of 200,000"):
         list(read_articles(archive))
     scan = tmp_path / "scan.pdf"
     scan.write_bytes(make_pdf([[], []]))

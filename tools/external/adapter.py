@@ -77,7 +77,9 @@ ToolInvoker = Callable[[dict[str, Any]], ToolOutput]
 
 def adapt_tool(description: ToolDescription, registration: ToolRegistration, call: ToolInvoker) -> Tool:
     """Make a Tool of an external tool; `call` gets typed arguments and validates them."""
-    parameters = parse_parameters(description.arguments)
+    schema = sanitize_json(description.arguments, registration.redactor)
+    purpose = sanitize_json(description.description, registration.redactor).strip()
+    parameters = parse_parameters(schema)
 
     def run(_context: ToolContext, arguments: Mapping[str, Any]) -> Observation:
         return build_observation(call(_parse_arguments(registration.name, parameters, arguments)), registration)
@@ -85,8 +87,8 @@ def adapt_tool(description: ToolDescription, registration: ToolRegistration, cal
     return Tool(
         registration.name,
         registration.title,
-        description.description.strip() or "This tool has no description.",
-        description.arguments,
+        purpose or "This tool has no description.",
+        schema,
         run,
         parameters,
         limits=registration.limits,

@@ -23,7 +23,8 @@ from tools.external.langchain_tool import describe_langchain_tool
 from tools.external.mcp_session import McpSession, McpSessionEnded, SessionLoop
 from tools.external.output import ToolOutput, read_message
 from tools.external.schema import check_arguments
-from tools.tool import Tool
+from tools.limits import summarize_exception
+from tools.tool import Tool, to_single_line
 from worlds.source import ErrorKind
 
 RETRY_INTERVAL_SECONDS = 30.0
@@ -134,8 +135,10 @@ class McpServer:
                 description = describe_langchain_tool(tool, f"The tool {name} of {registration.origin}")
                 call = self._make_invoker(name, tool.name, description.arguments)
                 self.tools[name] = adapt_tool(description, registration, call)
-            except ToolError as error:
-                self.rejected_tools[name] = str(error)
+            # A description of others may have any form, and takes no other tool along.
+            except Exception as error:  # noqa: BLE001
+                reason = str(error) if isinstance(error, ToolError) else f"{name}: {summarize_exception(error)}"
+                self.rejected_tools[name] = to_single_line(self._redactor.redact(reason))
 
     def _check_name(self, name: str, server_tool_name: str) -> None:
         if not TOOL_NAME_PATTERN.fullmatch(name):

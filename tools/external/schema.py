@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, field_validator
 
-from guard.schemas import UncheckedValue, find_schema_error, find_violation
+from guard.schemas import UncheckedValue, find_schema_error, find_violation, refers_elsewhere
 from tools.arguments import ToolError
 from worlds.source import ErrorKind
 
@@ -43,21 +43,13 @@ def check_schema(schema: Mapping[str, Any], tool: str) -> JsonObject:
         raise ToolError(f"{tool} has a schema that cannot be checked: {unchecked}.", ErrorKind.UNAVAILABLE) from None
     if error is not None:
         raise ToolError(f"{tool} has no valid schema: {error}.", ErrorKind.UNAVAILABLE)
-    if schema.get("type", "object") != "object" or _has_external_reference(schema):
+    if schema.get("type", "object") != "object" or refers_elsewhere(schema):
         raise ToolError(
             f"{tool} has a schema that is not an object or refers to another document.", ErrorKind.UNAVAILABLE
         )
     return {key: value for key, value in schema.items() if key not in ("title", "description")} | {
         "properties": schema.get("properties", {})
     }
-
-
-def _has_external_reference(schema: Any) -> bool:
-    """Whether the schema refers to another document; references are never fetched."""
-    if isinstance(schema, Mapping):
-        reference = schema.get("$ref", "#")
-        return not str(reference).startswith("#") or any(map(_has_external_reference, schema.values()))
-    return isinstance(schema, list) and any(map(_has_external_reference, schema))
 
 
 def check_arguments(name: str, schema: JsonObject, arguments: JsonObject) -> None:

@@ -403,4 +403,4 @@ def _find_matching_drafts(
         table = graph.query(f"SELECT ?place WHERE {{ {' UNION '.join(tests)} }}")
     except SourceTimeout:
         return timeout
-    return {int(row[0].value) for row in table.rows if row[0] is not None}
+    return {row[0].read_number() for row in table.rows if row[0] is not None}

@@ -206,7 +206,7 @@ def _sample_cells(graph: GraphSource, patterns: Sequence[str]) -> dict[int, Cell
         f"{{ SELECT ({number} AS ?n) ?value WHERE {{ {pattern} }} LIMIT 1 }}" for number, pattern in enumerate(patterns)
     )
     rows = graph.query(f"SELECT ?n ?value WHERE {{ {branches} }}").rows
-    return {int(number.value): value for number, value in rows if number is not None and value is not None}
+    return {number.read_number(): value for number, value in rows if number is not None and value is not None}
 
 
 def _to_single_line(text: str) -> str:

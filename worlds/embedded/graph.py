@@ -20,6 +20,7 @@ import pyoxigraph as ox
 import tantivy
 from tantivy import Occur, Query
 
+from guard.json_input import load_json
 from worlds import terms
 from worlds.embedded.graph_client import GraphWorker, QueryLimits
 from worlds.embedded.text import EmbeddedText
@@ -419,7 +420,7 @@ def _english_sort_key(page: str) -> tuple[bool, str]:
 def load_relations(file: Path) -> tuple[Relation, ...]:
     """The relations in a file that GraphWriter wrote."""
     try:
-        rows = json.loads(file.read_text(encoding="utf-8"))
+        rows = load_json(file.read_text(encoding="utf-8"))
         return tuple(Relation(row["id"], row["label"], tuple(row["aliases"]), row["value"]) for row in rows)
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise SourceUnavailable(f"The relations {file} cannot be read ({error}); build the world again.") from error

@@ -204,7 +204,7 @@ def _follow_path(value: Any, path: str) -> Any:
     for name in path.split(".") if path else ():
         if isinstance(value, dict) and name in value:
             value = value[name]
-        elif isinstance(value, list) and name.isascii() and name.isdecimal() and int(name) < len(value):
+        elif isinstance(value, list) and name.isdecimal() and len(name) < 10 and int(name) < len(value):
             value = value[int(name)]
         else:
             return _MISSING

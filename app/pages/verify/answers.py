@@ -7,7 +7,7 @@ import streamlit as st
 
 from app.widgets.job_panel import VERIFICATION_JOB, may_start, start_verb_job
 from app.widgets.table import TableCell, shorten, show_table
-from app.widgets.url_state import clear_url_parameters, get_url_parameter
+from app.widgets.url_state import clear_url_parameters, get_url_parameter, list_start
 from db import verifications
 from db.gold_visibility import is_gold_visible
 from db.models import Project, Run
@@ -150,9 +150,7 @@ def _store(name: str, key: str) -> None:
 
 
 def _page_start(count: int) -> int:
-    requested = get_url_parameter("from")
-    start = int(requested) if requested.isdecimal() else 0
-    return min(start, count - 1) // ANSWERS_PER_PAGE * ANSWERS_PER_PAGE
+    return min(list_start(), count - 1) // ANSWERS_PER_PAGE * ANSWERS_PER_PAGE
 
 
 def _show_pager(count: int, start: int) -> None:

@@ -103,6 +103,7 @@ def test_what_cannot_be_compared_is_an_error():
 @pytest.mark.parametrize(("first", "second", "order"), [
     ("1931-03-05", "5 March 1931", "equal"), ("1930", "1931-03-05", "before"), ("12", "9", "after"),
     ("thirty", "30", "equal"), ("5 March 1931", "before", None), ("-3", "2", "before"),
+    ("NaN", "1931", None), ("1931", "Infinity", None), ("sNaN", "sNaN", None), ("1e" + "9" * 30, "1", None),
 ])  # fmt: skip
 def test_values_are_compared_as_dates_or_numbers(first: str, second: str, order: str | None):
     if order is None:

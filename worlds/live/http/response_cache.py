@@ -23,7 +23,12 @@ create table if not exists answers (
 ) without rowid;
 create table if not exists readable_pages (address text primary key) without rowid;
 """
+_FOREIGN_OBJECTS = (
+    "select type, name from sqlite_schema where type in ('trigger', 'view') or sql like 'create virtual%' limit 1"
+)
+"""What runs when our tables are used: a world's files may be those of anybody's backup."""
 _BUSY_TIMEOUT_SECONDS = 20.0
+_MAX_BODY_BYTES = 1 << 26
 _STORED_HEADERS = ("content-type", "content-language", "last-modified")
 _STORED_PREFIXES = ("x-sparql", "x-sql", "x-neptune-status")
 
@@ -52,6 +57,8 @@ class ResponseCache:
             self._connection = sqlite3.connect(
                 file, timeout=_BUSY_TIMEOUT_SECONDS, isolation_level=None, check_same_thread=False
             )
+            for kind, name in self._connection.execute(_FOREIGN_OBJECTS):
+                raise sqlite3.DatabaseError(f"it has the {kind} {name!r}, which Showhow did not make")
             _use_write_ahead_log(self._connection)
             self._connection.execute("pragma synchronous = normal")
             self._connection.executescript(f"begin immediate; {_SCHEMA} commit;")
@@ -71,10 +78,9 @@ class ResponseCache:
             if row is None:
                 return None
             url, status, headers, packed, moment = row
-            response_headers, body = json.loads(headers), zlib.decompress(packed)
-        except (sqlite3.Error, zlib.error, ValueError) as error:
+            return HttpResponse(url, status, json.loads(headers), _unpack(packed), datetime.fromtimestamp(moment, UTC))
+        except (sqlite3.Error, zlib.error, ValueError, TypeError, OverflowError, RecursionError) as error:
             raise self._cache_error("read", error) from error
-        return HttpResponse(url, status, response_headers, body, datetime.fromtimestamp(moment, UTC))
 
     def store(self, key: str, response: HttpResponse) -> None:
         """Add a response; none is ever overwritten, and equal bodies are stored once."""
@@ -138,6 +144,14 @@ class ResponseCache:
         return SourceUnavailable(
             f"The response cache {self._file} cannot be {action} ({error}); check the disk and its write permissions."
         )
+
+
+def _unpack(packed: bytes) -> bytes:
+    unpacker = zlib.decompressobj()
+    body = unpacker.decompress(packed, _MAX_BODY_BYTES)
+    if not unpacker.eof:
+        raise ValueError(f"a response is cut off, or has more than {_MAX_BODY_BYTES:,} bytes")
+    return body
 
 
 def _sha256_digest(content: bytes) -> bytes:

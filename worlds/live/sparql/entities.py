@@ -162,7 +162,7 @@ class SparqlEntityDescriber:
             )
             for (number,) in self._protocol.select(f"SELECT ?n WHERE {{ {branches} }}").rows:
                 if number is not None:
-                    facts[iris[int(number.value)]].exists = True
+                    facts[iris[number.read_number(len(iris))]].exists = True
 
     def _usage_patterns(self, iri: str) -> Iterator[str]:
         yield f"<{iri}> ?p ?o"
@@ -193,7 +193,7 @@ def filter_subjects(protocol: SparqlClient, iris: Sequence[str]) -> set[str]:
             f"{{ SELECT ({number} AS ?n) WHERE {{ <{iri}> ?p ?o }} LIMIT 1 }}" for number, iri in enumerate(part)
         )
         rows = protocol.select(f"SELECT ?n WHERE {{ {branches} }}").rows
-        subjects |= {part[int(number.value)] for (number,) in rows if number is not None}
+        subjects |= {part[number.read_number(len(part))] for (number,) in rows if number is not None}
     return subjects
 
 

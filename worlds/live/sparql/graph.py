@@ -125,7 +125,11 @@ class SparqlNameSearch:
         return [match for match in names if _contains_words(match.text, words)]
 
     def _select_names(self, sparql: str) -> list[_NameMatch]:
-        return [_NameMatch(iri, name, int(kind)) for iri, name, kind in self._select_rows(sparql)]
+        return [
+            _NameMatch(iri.value, name.value, kind.read_number())
+            for iri, name, kind in self._protocol.select(sparql).rows
+            if iri is not None and iri.kind == "iri" and name is not None and kind is not None
+        ]
 
     def _select_rows(self, sparql: str) -> list[tuple[str, ...]]:
         rows = self._protocol.select(sparql).rows

@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from itertools import count
 from threading import Lock
 
 from worlds import terms
@@ -17,6 +16,8 @@ _SAMPLE_SIZE = 50
 """Values of a relation that are sampled to infer their kind."""
 _SAMPLE_BATCH_SIZE = 20
 _PAGE_SIZE = 2000
+_MAX_PAGES = 100
+"""Some servers answer every page with a full one."""
 _NAME_BATCH_SIZE = 50
 """Names that are looked up in one query, each in several spellings and languages."""
 
@@ -96,7 +97,7 @@ class SparqlRelations:
     def _find_defined(self) -> list[str]:
         """The predicates of all properties that the wiki defines, read in pages; Wikidata has more than 12,000."""
         predicates: dict[str, None] = {}
-        for page in count():
+        for page in range(_MAX_PAGES):
             rows = self._protocol.select(
                 _PROPERTIES_QUERY.format(language=self._language, most=_PAGE_SIZE, start=page * _PAGE_SIZE)
             ).rows
@@ -141,7 +142,7 @@ class SparqlRelations:
             nodes = " ".join(f"<{iri}>" for iri in part)
             query = f"SELECT ?s ?type WHERE {{ VALUES ?s {{ {nodes} }} ?s wikibase:propertyType ?type }}"
             for item, kind in self._protocol.select(query).rows:
-                if item is not None and kind is not None:
+                if item is not None and kind is not None and item.value in by_item:
                     kinds[by_item[item.value]] = _declared_value_kind(kind.value.rpartition("#")[2])
         return kinds
 
@@ -155,7 +156,7 @@ class SparqlRelations:
             )
             for number, value in self._protocol.select(f"SELECT ?n ?o WHERE {{ {branches} }}").rows:
                 if number is not None and value is not None:
-                    counts[part[int(number.value)]][_cell_value_kind(value)] += 1
+                    counts[part[number.read_number(len(part))]][_cell_value_kind(value)] += 1
         return {iri: count.most_common(1)[0][0] for iri, count in counts.items() if count}
 
 

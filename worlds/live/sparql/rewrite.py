@@ -298,7 +298,7 @@ def apply_row_limit(query: TokenizedQuery, rows: int) -> tuple[str, bool]:
     values_start = next((token.start for token in rest if token.is_keyword("values")), None)
     for word, number in pairwise(rest):
         if word.is_keyword("limit") and number.kind == "number" and (values_start is None or word.start < values_start):
-            if int(number.text) <= rows:
+            if number.text.isdecimal() and len(number.text) < 10 and int(number.text) <= rows:
                 return query.text, False
             return query.text[: number.start] + str(rows + 1) + query.text[number.end :], True
     position = query.tokens[-1].end if values_start is None else values_start

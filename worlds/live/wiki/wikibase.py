@@ -68,7 +68,9 @@ class WikibaseApi:
         """The entities of these IRIs by IRI; unknown ones and IRIs outside the wiki's namespaces are left out."""
         ids = {self._ids.id_of(iri): iri for iri in iris if self._ids.is_entity(iri)}
         # The wiki refuses the whole request for one id out of range.
-        valid_ids = {entity: iri for entity, iri in ids.items() if int(entity[1:]) <= _MAX_ITEM_NUMBER}
+        valid_ids = {
+            entity: iri for entity, iri in ids.items() if len(entity) < 12 and int(entity[1:]) <= _MAX_ITEM_NUMBER
+        }
         entities: dict[str, Entity] = {}
         # A well-known item has links to 300 sites: 50 items without a filter are megabytes.
         site_filter = {"sitefilter": self._site} if self._site else {}

@@ -3,6 +3,7 @@
 import sqlite3
 import subprocess
 import sys
+import zlib
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
@@ -113,7 +114,15 @@ def test_a_file_that_is_no_response_cache_is_an_error(tmp_path: Path):
     assert str(failed.value).endswith(".")
 
 
-@pytest.mark.parametrize("damage", ["update bodies set packed = x'00'", "update answers set headers = '{'"])
+@pytest.mark.parametrize(
+    "damage",
+    [
+        *("update bodies set packed = x'00'", "update answers set headers = '{'"),
+        f"update bodies set packed = x'{zlib.compress(bytes(100_000_000)).hex()}'",
+        *("update bodies set packed = 7", "update answers set moment = -1e300", "update answers set moment = 'once'"),
+    ],
+    ids=lambda damage: damage[:45],
+)
 def test_a_damaged_response_cache_is_an_error(damage: str, tmp_path: Path):
     file = tmp_path / RESPONSE_CACHE_FILE
     cache = ResponseCache(file)
@@ -123,6 +132,23 @@ def test_a_damaged_response_cache_is_an_error(damage: str, tmp_path: Path):
     with pytest.raises(SourceUnavailable, match=r"The response cache .* cannot be read"):
         cache.get_latest("a question")
     cache.close()
+
+
+@pytest.mark.parametrize(
+    "brought",
+    [
+        "create trigger t after insert on bodies begin delete from answers; end",
+        "create table x (a); drop table answers; create view answers as select * from x",
+        "create virtual table v using fts5(a)",
+    ],
+)
+def test_a_file_with_what_runs_when_it_is_used_is_not_opened(brought: str, tmp_path: Path):
+    file = tmp_path / RESPONSE_CACHE_FILE
+    ResponseCache(file).close()
+    with closing(sqlite3.connect(file)) as other:
+        other.executescript(brought)
+    with pytest.raises(SourceUnavailable, match=r"cannot be opened \(it has the (trigger|view|table) '\w+', which"):
+        ResponseCache(file)
 
 
 def test_a_new_cache_is_opened_by_many_at_once(tmp_path: Path):

@@ -1,8 +1,11 @@
 """A result that its server says is partial is partial everywhere: in the table, in the step, and in a replay."""
 
+import contextlib
 import json
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
 
 import numpy as np
 import pytest
@@ -13,7 +16,8 @@ from tools.registry import get_tool
 from tools.tool import ToolContext
 from worlds.live.description import SparqlEndpoint
 from worlds.live.http.request import Access
-from worlds.source import SourceTimeout, World
+from worlds.neighbourhood import load_neighbourhood
+from worlds.source import SourceError, SourceTimeout, World
 
 STATE = {"X_SQL_State": "S1TAT", "X_SQL_Message": "Returning incomplete results, query interrupted by result timeout."}
 ROWS = [{"x": {"type": "literal", "value": f"row {number}"}} for number in range(3)]
@@ -99,6 +103,37 @@ def test_names_and_relations_of_which_a_part_is_missing_are_not_taken_for_absent
     for call in calls:
         with pytest.raises(SourceTimeout, match="midway"):
             call()
+
+
+@pytest.mark.parametrize("value", ["²", "9" * 5_000, "-1", "1.5", "", "x"], ids=lambda value: value[:9])
+def test_a_server_that_answers_with_another_value_than_a_number_is_told(
+    server: FaultyServer, tmp_path: Path, value: str
+):
+    def answer(handler: Handler) -> None:
+        """One row with this value in every column that the query names."""
+        query = parse_qs(urlsplit(handler.path).query)["query"][0]
+        names = re.findall(r"\?(\w+)", query.partition("WHERE")[0])
+        iris = {
+            name: {"type": "uri", "value": f"http://a.example/{name}"} for name in ("s", "p", "o", "page", "relation")
+        }
+        row = {name: iris.get(name, {"type": "literal", "value": value}) for name in names}
+        sends(json.dumps({"head": {"vars": names}, "results": {"bindings": [row]}}))(handler)
+
+    server.respond_with(answer)
+    graph = live_graph(SparqlEndpoint(f"{server.url}/sparql"), tmp_path)
+    context = ToolContext(World("odd", graph=graph), lambda texts: np.zeros((len(texts), 1)))
+    calls = {
+        "getLabel": {"ids": ["http://a.example/s"]},
+        "getRelationsAsHead": {"entity": "http://a.example/s"},
+        "getTailEntities": {"entity": "http://a.example/s", "relation": "http://a.example/p"},
+    }
+    for name, arguments in calls.items():
+        outcome = get_tool(name).call(context, arguments)
+        assert outcome.error is None or "\n" not in outcome.error
+    with contextlib.suppress(SourceError):
+        load_neighbourhood(graph, "http://a.example/s")
+    with pytest.raises(SourceError, match=r"The graph answered with '.{0,40}' where a number was asked for"):
+        graph.find("Ada", 1)
 
 
 def test_a_partial_result_is_asked_for_again_while_online(server: FaultyServer, tmp_path: Path):

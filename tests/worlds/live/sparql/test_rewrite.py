@@ -103,6 +103,11 @@ def test_a_select_is_limited_to_one_row_more_and_otherwise_unchanged(made):
     assert repr(parsed) == repr(original)
 
 
+@pytest.mark.parametrize("limit", ["9" * 5_000, "9" * 10, "²"])
+def test_a_limit_that_is_no_small_number_is_replaced(limit):
+    assert " LIMIT 101" in prepare_query(f"SELECT ?x {{ ?x ?y ?z }} LIMIT {limit}", PLAIN).text
+
+
 @given(selects())
 @FEW
 def test_missing_prefixes_are_added_once(made):
