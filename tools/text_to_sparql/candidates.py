@@ -169,26 +169,14 @@ def _guessed_readings(question: ParsedQuestion, guess: RelationMatcher) -> Itera
     if not question.branches:
         return
     if any(not mention.paths for mention in _collect_mentions(question)):
-        yield (
-            replace(
-                question, branches=_map_mentions(question, lambda m: m if m.paths else replace(m, paths=guess(m.text)))
-            ),
-            0.0,
-        )
+        branches = _map_mentions(question, lambda m: m if m.paths else replace(m, paths=guess(m.text)))
+        yield replace(question, branches=branches), 0.0
     elif unknown := _unknown_words(question):
         phrase = " ".join(unknown.values())
         word = RelationMention(-2, -2, guess(phrase), phrase, merged_places=frozenset(unknown))
-        for add_to_trailing in (True, False):
-            yield (
-                replace(
-                    question,
-                    branches=tuple(
-                        replace(leg, trailing=(*leg.trailing, word) if add_to_trailing else (word,))
-                        for leg in question.branches
-                    ),
-                ),
-                PARTIAL_READING_COST,
-            )
+        for kept in (True, False):
+            branches = tuple(replace(leg, trailing=(*leg.trailing * kept, word)) for leg in question.branches)
+            yield replace(question, branches=branches), PARTIAL_READING_COST
 
 
 def _unknown_words(question: ParsedQuestion) -> dict[int, str]:
