@@ -151,10 +151,9 @@ def _gold_answers(operation: str, items: Sequence[str], values: Sequence[frozens
         case "first" | "last":
             ends = sorted(zip(map(min, values), items, strict=True))
             return frozenset([ends[0 if operation == "first" else -1][1]])
-        case "before":
-            return frozenset(["yes" if min(values[0]) < min(values[1]) else "no"])
-        case "after":
-            return frozenset(["yes" if min(values[0]) > min(values[1]) else "no"])
+        case "before" | "after":
+            is_before = min(values[0]) < min(values[1])
+            return frozenset(["yes" if is_before == (operation == "before") else "no"])
         case "same":
             return frozenset(["yes" if values[0] & values[1] else "no"])
         case "year":

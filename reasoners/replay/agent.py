@@ -146,7 +146,9 @@ class ReplayLibrary:
         patterns: dict[tuple[Pattern, str], None] = {}
         for step in record.steps:
             data = step.data or {}
-            ask = read_ask(str(step.arguments.get("question", "")), self.world) if "sentences" in data else None
+            title = "" if data.get("address") else str(step.arguments.get("title", ""))
+            question = str(step.arguments.get("question", ""))
+            ask = read_ask(question, self.world, title) if "sentences" in data else None
             if ask is not None:
                 pattern = self.reader.suggest(data["sentences"], *ask, is_title=not data.get("address"))
                 patterns |= {(pattern, ask[1]): None} if pattern is not None else {}

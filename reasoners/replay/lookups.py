@@ -11,12 +11,12 @@ from typing import Any
 from reasoners.mentions import DATE, THING, WorldWords
 from reasoners.replay.calls import ReplayCalls, ReplayMoves
 from reasoners.replay.derivations import Mismatch, ReplayValue, list_values
+from reasoners.replay.observed import is_called
 from reasoners.replay.phrases import Phrase
 from reasoners.replay.statements import Reading, SentenceReader
 from tools.search import DEFAULT_RESULTS
 from worlds.lexicon import kinship
 from worlds.lexicon.english import has_content, list_words, pluralize
-from worlds.text_normalization import normalize_name
 
 GENDER = "sex or gender"
 MAX_FOLLOWED = 40
@@ -201,12 +201,7 @@ class UnitedLookUps:
             data = yield from self._calls.try_call(
                 f"I need the id of {subject.text}.", "getWikiDataID", {"title": subject.text}
             )
-            entities = [
-                own["id"]
-                for own in (data or {}).get("entities", ())
-                if normalize_name(subject.text)
-                in (normalize_name(own["label"]), normalize_name(own.get("title") or ""))
-            ]
+            entities = [own["id"] for own in (data or {}).get("entities", ()) if is_called(own, subject.text)]
             if len(entities) > 1:
                 raise Mismatch(f"several things are called {subject.text}")
             self._ids[key] = entities[0] if entities else None

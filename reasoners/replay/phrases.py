@@ -11,7 +11,16 @@ from typing import NamedTuple
 
 from reasoners.mentions import WorldWords, find_question_mentions
 from reasoners.replay.statements import find_relations
-from worlds.lexicon.english import GENERIC_NOUNS, MINOR_WORDS, asks_yes_or_no, list_words, nouns_for_kinds, stem_word
+from worlds.lexicon.english import (
+    DETERMINERS,
+    GENERIC_NOUNS,
+    MINOR_WORDS,
+    asks_yes_or_no,
+    has_content,
+    list_words,
+    nouns_for_kinds,
+    stem_word,
+)
 
 THING, RELATION = "X", "R"
 MAX_ALTERNATIVES = 64
@@ -91,9 +100,10 @@ def _build(question: str, phrases: tuple[Phrase, ...], world: WorldWords) -> Fra
 
 def _list_phrases(question: str, start: int, end: int, world: WorldWords) -> Iterator[Phrase]:
     """The phrases that end with a name, the shortest first."""
-    phrase = Phrase(start, end, question[start:end], question[start:end])
+    begin = _skip_description(question, start, question[start:end], world)
+    phrase = Phrase(begin, end, question[begin:end], question[start:end])
     yield phrase
-    if (match := _WHOSE.search(question[:start])) and stem_word(match["noun"].casefold()) in GENERIC_NOUNS:
+    if (match := _WHOSE.search(question[:begin])) and stem_word(match["noun"].casefold()) in GENERIC_NOUNS:
         relation = read_noun(match["relation"], world)
         if relation is not None:
             first = _skip_determiner(question, match.start())
@@ -108,6 +118,15 @@ def _list_phrases(question: str, start: int, end: int, world: WorldWords) -> Ite
         first = _skip_determiner(question, first)
         phrase = phrase._replace(start=first, text=question[first:end], relations=relations)
         yield phrase
+
+
+def _skip_description(question: str, start: int, name: str, world: WorldWords) -> int:
+    """Where what stands for a name begins, with the noun that says what kind of thing it is: of film X."""
+    before, noun = [None, None, *list_words(question[:start])][-2:]
+    if before is None or noun is None or before.folded not in DETERMINERS or question[noun.end : start] != " ":
+        return start
+    is_kind = has_content(noun.folded) and not world.meanings_of(noun.folded) and world.describes(name, noun.stem)
+    return noun.start if is_kind else start
 
 
 def _find_noun(text: str, world: WorldWords) -> tuple[int, str] | None:

@@ -7,19 +7,22 @@ is told by the kind of that value, so that a look-up knows whether it may have m
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from reasoners.mentions import WorldWords, find_question_mentions
+from reasoners.mentions import DATE, NUMBER, WorldWords, find_question_mentions
 from worlds.lexicon import kinship
 from worlds.lexicon.english import (
     COPULAS,
     MINOR_WORDS,
     POSSESSIONS,
     POSSESSIVE_SUFFIX,
+    PREPOSITIONS,
+    RELATIVE_PRONOUNS,
     THIRD_PERSON_PRONOUNS,
+    VALUE_QUESTION_WORDS,
     has_content,
     list_words,
     load_lexicon,
@@ -31,6 +34,8 @@ MAX_RELATION_WORDS, MAX_OTHER_WORDS = 6, 3
 """The most words of a relation, and the words of content beside it in a clause that is understood."""
 ARTICLES = frozenset(["the", "a", "an"])
 _SUBJECT, _VALUE, _BE, _HAVE = "S", "V", "be", "have"
+_LIFE = ("date of birth", "date of death")
+_SUBORDINATE = RELATIVE_PRONOUNS | VALUE_QUESTION_WORDS | {"whose", _SUBJECT}
 _CLAUSES = re.compile(r"; |\.$")
 _JOINT = re.compile(r"(?:, | and |, and )\Z")
 Pattern = tuple[str, ...]
@@ -58,6 +63,8 @@ class _Clause(NamedTuple):
     words: tuple[str, ...]
     """Folded words, with the subject and the values as letters."""
     values: tuple[str, ...]
+    counts: tuple[int, ...]
+    """How many values each letter stands for."""
     titles: tuple[str | None, ...]
     """The genders that titles before the values state."""
 
@@ -114,10 +121,12 @@ class SentenceReader:
         for clause in self._list_clauses(sentences, subject, is_title=is_title):
             if not clause.values:
                 continue
-            stated = [own for relation in self._meanings(clause) for own in self._state(clause, relation)]
-            reading.statements += stated
-            if not stated:
-                kinds = frozenset(kind for value in clause.values for kind in self._world.kinds_of(value))
+            whole = self._state_whole(clause)
+            parts = [] if whole else self._state_parts(clause)
+            reading.statements += whole + parts
+            unread = {*clause.values} - {own.value for own in parts}
+            if not whole and unread:
+                kinds = frozenset(kind for value in unread for kind in self._world.kinds_of(value))
                 reading.unread.append((kinds, clause.text))
         return reading
 
@@ -126,8 +135,9 @@ class SentenceReader:
         return [name for own in self._list_clauses([sentence], value, is_title=False) for name in own.values]
 
     def _list_clauses(self, sentences: Iterable[str], subject: str, *, is_title: bool) -> Iterator[_Clause]:
-        for sentence in sentences:
-            for text in filter(None, _CLAUSES.split(sentence)):
+        for place, sentence in enumerate(sentences):
+            opened = _name_subject(sentence, subject) if is_title and place == 0 else sentence
+            for text in filter(None, _CLAUSES.split(opened)):
                 clause = self._mask(text, subject, is_title=is_title)
                 if _SUBJECT in clause.words:
                     yield clause
@@ -143,6 +153,7 @@ class SentenceReader:
         spans = sorted([*named, *others])
         words: list[str] = []
         values: list[str] = []
+        counts: list[int] = []
         titles: list[str | None] = []
         end = 0
         for start, stop in [*spans, (len(text), len(text))]:
@@ -159,13 +170,16 @@ class SentenceReader:
             if not is_value:
                 words.append(_SUBJECT)
             else:
-                words += [] if words[-1:] == [_VALUE] else [_VALUE]
+                if words[-1:] != [_VALUE]:
+                    words.append(_VALUE)
+                    counts.append(0)
+                counts[-1] += 1
                 values.append(name if first.rstrip(".") in load_lexicon().titles else text[start:stop])
                 titles.append(title)
             end = stop
         if is_title or named:
             words = [_SUBJECT if w in THIRD_PERSON_PRONOUNS else w for w in words]
-        return _Clause(text, tuple(words), tuple(values), tuple(titles))
+        return _Clause(text, tuple(words), tuple(values), tuple(counts), tuple(titles))
 
     def _meanings(self, clause: _Clause) -> list[str]:
         """The relations that a clause may state, of which its values are."""
@@ -188,8 +202,44 @@ class SentenceReader:
         return all(self._world.kinds_of(value) & kinds for value in clause.values)
 
     def _states(self, clause: _Clause, relation: str) -> bool:
-        stated = [own.relation for meaning in self._meanings(clause) for own in self._state(clause, meaning)]
+        stated = [own.relation for own in self._state_whole(clause) or self._state_parts(clause)]
         return any(relation == own or relation in _steps(own) or own in _steps(relation) for own in stated)
+
+    def _state_whole(self, clause: _Clause) -> list[Statement]:
+        """The statements of a clause that is understood as a whole."""
+        return [own for relation in self._meanings(clause) for own in self._state(clause, relation)]
+
+    def _state_parts(self, clause: _Clause) -> list[Statement]:
+        """What a clause about its subject states of single values, by the words right before each: directed by."""
+        stated: list[Statement] = []
+        values, start, names_other = list(clause.values), 1, clause.words[:1] != (_SUBJECT,)
+        letters = (place for place, word in enumerate(clause.words) if word == _VALUE)
+        for place, count in zip(letters, clause.counts, strict=True):
+            own, values = values[:count], values[count:]
+            dates = [value for value in own if DATE in self._world.kinds_of(value)]
+            words = clause.words[start:place]
+            if not names_other and place == 1 and dates[:1] == own[:1] and len(dates) == len(_LIFE):
+                # A name is followed by the days of birth and death, each with its place or without.
+                stated += map(Statement, _LIFE, dates)
+            elif count == 1 and (not names_other or words[:1] == ("and",)) and clause.words[0] == _SUBJECT:
+                relations = self._relations_before(words, own[0])
+                stated += [Statement(relation, own[0]) for relation in relations if len(relations) == 1]
+            names_other = names_other or any(self._world.kinds_of(value) - {DATE, NUMBER} for value in own)
+            start = place + 1
+        return stated
+
+    def _relations_before(self, words: Sequence[str], value: str) -> list[str]:
+        """The relations that words may state of a value behind them: those that they end with, beside a preposition."""
+        is_literal = bool(self._world.kinds_of(value) & {DATE, NUMBER})
+        *others, last = find_relations(words, self._world) or [(0, 0, frozenset[str]())]
+        ends = [end for _, end, _ in others]
+        is_end = PREPOSITIONS.issuperset(words[last[1] :]) and (is_literal or PREPOSITIONS.intersection(words[-1:]))
+        # Of somebody else's relation nothing follows: who studied under the director born in V.
+        is_own = _SUBORDINATE.isdisjoint(words) and all(words[end : end + 1] == ("and",) for end in ends)
+        if not is_end or not is_own or not (is_literal or self._world.knows(value)):
+            return []
+        fitting = [relation for relation in last[2] if self._world.kinds_of(value) & self._world.value_kinds(relation)]
+        return [relation for relation in fitting if not kinship.relates_people(relation)]
 
     def _state(self, clause: _Clause, relation: str) -> Iterator[Statement]:
         """The statements about the subject: what its values are, or what it is to them as seen from its side."""
@@ -220,6 +270,14 @@ class SentenceReader:
         is_mutual = kinship.symmetric_relation(relation) == kinship.InverseRelation(relation)
         has_value = before[:1] == [_SUBJECT] and any(word in POSSESSIONS for word in before)
         return _SUBJECT if is_mutual or has_value else None
+
+
+def _name_subject(sentence: str, subject: str) -> str:
+    """The first sentence of an article with its title in place of the full name before a bracket, which means it."""
+    name, bracket, rest = sentence.partition("(")
+    words = [word.folded for word in list_words(name)]
+    is_name = bracket and not COPULAS.intersection(words) and {word.folded for word in list_words(subject)} & {*words}
+    return f"{subject} ({rest}" if is_name else sentence
 
 
 def _steps(relation: str) -> tuple[str, ...]:

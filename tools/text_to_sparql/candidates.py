@@ -145,10 +145,8 @@ def _literal_readings(question: ParsedQuestion) -> Iterator[tuple[ParsedQuestion
     trailing = question.branches[0].trailing if question.branches else ()
     for place in range(len(trailing) if len(trailing) > 1 else 0):
         left = trailing[:place] + trailing[place + 1 :]
-        yield (
-            replace(question, branches=tuple(replace(leg, trailing=left) for leg in question.branches)),
-            PARTIAL_READING_COST,
-        )
+        branches = tuple(replace(leg, trailing=left) for leg in question.branches)
+        yield replace(question, branches=branches), PARTIAL_READING_COST
     if question.form == "select" and len(question.branches) > 1:
         rest = tuple(mention for leg in question.branches for mention in leg.trailing)
         for leg in question.branches:
@@ -187,10 +185,8 @@ def _unknown_words(question: ParsedQuestion) -> dict[int, str]:
 
 def _readings_without_unknown_words(question: ParsedQuestion) -> Iterator[tuple[ParsedQuestion, float]]:
     """What is left of the question without the words that nothing explains."""
-    yield (
-        replace(question, branches=_map_mentions(question, lambda mention: mention if mention.paths else None)),
-        IGNORED_ENTITY_COST,
-    )
+    branches = _map_mentions(question, lambda mention: mention if mention.paths else None)
+    yield replace(question, branches=branches), IGNORED_ENTITY_COST
 
 
 def _map_mentions(

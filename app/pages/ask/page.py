@@ -5,7 +5,7 @@ from uuid import UUID
 
 import streamlit as st
 
-from app.pages.ask.examples import find_examples
+from app.pages.ask.examples import SCAN_LIMIT, find_examples
 from app.pages.ask.form import open_run, seed_ask_form, show_ask_form
 from app.pages.ask.run_view import rerun, show_run, start_ask
 from app.pages.library.demonstrations import open_demonstration

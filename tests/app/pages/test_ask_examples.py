@@ -35,6 +35,9 @@ def test_every_example_is_answered_rightly_by_every_reasoner_without_a_model(tmp
     for reasoner in (entry.name for entry in REASONERS.values() if not entry.needs_model):
         for world, library, text in examples:
             config = RunConfig(reasoner, library=library)
-            outcome = begin_run(services, AskRequest(text, world, config, RunLimits(config.default_step_limit))).execute()
+            outcome = begin_run(
+                services, AskRequest(text, world, config, RunLimits(config.default_step_limit))
+            ).execute()
             assert outcome.answers is not None, (reasoner, text, outcome.failure)
             assert score_answer(outcome.answers.final_answer, golds[world, text]) == 1.0, (reasoner, text)
+    services.close()
