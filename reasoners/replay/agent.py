@@ -284,7 +284,7 @@ def _answer(answer: str, details: dict[str, Any]) -> FinalAnswer:
 def _refuse(failures: Sequence[tuple[str, str]]) -> QuestionRefused:
     """The refusal that names the nearest demonstration and what did not fit."""
     (shown, why), *_ = failures
-    refusal = QuestionRefused(f"{REFUSAL}: like {shown!r}: {why}.")
+    refusal = QuestionRefused(f"{REFUSAL}: the nearest asks {shown!r}, but {why}.")
     refusal.reason = why
     return refusal
 

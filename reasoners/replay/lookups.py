@@ -273,7 +273,7 @@ class UnitedLookUps:
             for own, clause in ((own, clause) for reading in readings for own, clause in reading.unread):
                 if own & kinds:
                     raise _Incomplete(
-                        f"a text about {subject.text} has a sentence that no demonstration reads: {clause!r}"
+                        f"a sentence that no demonstration reads may tell the {relation} of {subject.text}: {clause!r}"
                     )
         return values
 

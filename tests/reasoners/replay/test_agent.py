@@ -123,7 +123,7 @@ def test_an_opposite_word_is_never_taken_for_the_demonstration_s(real: RealWorld
 def test_a_question_that_no_demonstration_shows_is_refused_with_the_nearest_one(real: RealWorld, question: str) -> None:
     outcome, _ = real.answer(question)
     assert outcome.ending == "refused"
-    assert re.search(r": like ['\"]", outcome.failure or "")
+    assert re.search(r": the nearest asks ['\"]", outcome.failure or "")
 
 
 def test_the_details_name_demonstration_slots_and_confidence_and_a_corrected_slot_is_followed(real: RealWorld) -> None:

@@ -77,7 +77,7 @@ def test_what_is_absent_is_told_only_after_all_sources(worlds: TwoWorlds) -> Non
 def test_a_refusal_is_one_sentence_that_names_one_demonstration(worlds: TwoWorlds) -> None:
     outcome, _ = answer_by_replay("Who is the best friend of nobody?", worlds.contexts["asked"], worlds.shown)
     assert outcome.ending == "refused"
-    assert (outcome.failure or "").count(": like ") == 1
+    assert (outcome.failure or "").count(": the nearest asks ") == 1
 
 
 @pytest.mark.parametrize(
