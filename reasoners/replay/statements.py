@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from reasoners.mentions import DATE, NUMBER, WorldWords, find_question_mentions
+from worlds.embedded.text import strip_parenthesis
 from worlds.lexicon import kinship
 from worlds.lexicon.english import (
     COPULAS,
@@ -135,6 +136,7 @@ class SentenceReader:
         return [name for own in self._list_clauses([sentence], value, is_title=False) for name in own.values]
 
     def _list_clauses(self, sentences: Iterable[str], subject: str, *, is_title: bool) -> Iterator[_Clause]:
+        subject = strip_parenthesis(subject) if is_title else subject
         for place, sentence in enumerate(sentences):
             opened = _name_subject(sentence, subject) if is_title and place == 0 else sentence
             for text in filter(None, _CLAUSES.split(opened)):
@@ -144,7 +146,7 @@ class SentenceReader:
 
     def _mask(self, text: str, subject: str, *, is_title: bool) -> _Clause:
         """The clause with a letter for the subject and one for its values, which "and" may join."""
-        named = [m.span() for m in re.finditer(rf"(?<!\w){re.escape(subject)}(?!\w)", text)]
+        named = [m.span() for m in re.finditer(rf"(?<!\w){re.escape(subject)}(?!\w)", text, re.IGNORECASE)]
         others = [
             span
             for span in find_question_mentions(text, self._world.knows, nouns_for_kinds())
@@ -224,7 +226,10 @@ class SentenceReader:
             elif count == 1 and (not names_other or words[:1] == ("and",)) and clause.words[0] == _SUBJECT:
                 relations = self._relations_before(words, own[0])
                 stated += [Statement(relation, own[0]) for relation in relations if len(relations) == 1]
-            names_other = names_other or any(self._world.kinds_of(value) - {DATE, NUMBER} for value in own)
+            # "Is an American film" names nothing else.
+            is_adjective = place == 3 and clause.words[1] in COPULAS and clause.words[2] in ARTICLES
+            is_name = any(self._world.kinds_of(value) - {DATE, NUMBER} for value in own)
+            names_other = names_other or (is_name and not is_adjective)
             start = place + 1
         return stated
 
