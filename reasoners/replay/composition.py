@@ -259,9 +259,10 @@ class Composer:
                     return None
                 continue
             fitting = [own for own in sorted(meanings) if self._is_like(own, relation, program, framed)]
-            if len(fitting) != 1:
+            if len(fitting) != 1 and relation not in fitting:
                 return None
-            chosen[place] = fitting[0]
+            # A word of several meanings means here what it meant there.
+            chosen[place] = relation if relation in fitting else fitting[0]
         leaves = tuple(
             None
             if paths is None
