@@ -100,7 +100,7 @@ def compile_program(
     record: TraceRecord, facts: ObservedFacts, world: WorldWords
 ) -> tuple[Frame, ComposedProgram] | None:
     """The program of a demonstration with its frame; None if its answer does not follow in a known way."""
-    answer = record.trace.final_answer or ""
+    answer = facts.strip_ids(record.trace.final_answer or "")
     for framed in frame_question(record.question.full_text, world):
         members = [_observe(phrase, facts) for phrase in framed.phrases]
         # Only words that are left can mean that something is looked up of the things.

@@ -101,6 +101,12 @@ class ObservedFacts:
             values = list({_key(v.text): v for own in values for v in self.look_up(own, relation)}.values())
         return values
 
+    def strip_ids(self, answer: str) -> str:
+        """An answer without the ids of what was observed, which stand behind names: Reed (Q1)."""
+        for identifier in self._names:
+            answer = answer.replace(f" ({identifier})", "")
+        return answer
+
     def list_holders(self, relation: str, value: str) -> list[ReplayValue]:
         """The things that were observed to have a value."""
         holders = self._facts.get((_key(value), f"^{relation}"), {})

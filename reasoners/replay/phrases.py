@@ -15,9 +15,11 @@ from worlds.lexicon.english import (
     DETERMINERS,
     GENERIC_NOUNS,
     MINOR_WORDS,
+    RESTRICTIONS,
     asks_yes_or_no,
     has_content,
     list_words,
+    load_lexicon,
     nouns_for_kinds,
     stem_word,
 )
@@ -94,8 +96,15 @@ def _build(question: str, phrases: tuple[Phrase, ...], world: WorldWords) -> Fra
         relations.append(meanings)
         end = stop
     kept += texts[end:]
-    own = tuple(w if w in (THING, RELATION) else stem_word(w) for w in kept if w not in MINOR_WORDS)
+    own = tuple(w if w in (THING, RELATION) else _unify_word(w) for w in kept if w not in MINOR_WORDS)
     return FramedQuestion(Frame(own, asks_yes_or_no(question)), phrases, tuple(relations))
+
+
+def _unify_word(word: str) -> str:
+    """The stem of a word, and one word for all that compare alike: earlier for first."""
+    comparison = load_lexicon().comparisons.get((word,)) if word not in RESTRICTIONS else None
+    alike = (key[0] for key, own in load_lexicon().comparisons.items() if own == comparison and len(key) == 1)
+    return stem_word(min((other for other in alike if other not in RESTRICTIONS), default=word))
 
 
 def _list_phrases(question: str, start: int, end: int, world: WorldWords) -> Iterator[Phrase]:

@@ -5,6 +5,7 @@ relation whose word it has, or the one that demonstrations read in it. A clause 
 is told by the kind of that value, so that a look-up knows whether it may have missed one.
 """
 
+import itertools
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
@@ -213,17 +214,13 @@ class SentenceReader:
 
     def _state_parts(self, clause: _Clause) -> list[Statement]:
         """What a clause about its subject states of single values, by the words right before each: directed by."""
-        stated: list[Statement] = []
+        stated = self._state_life(clause)
         values, start, names_other = list(clause.values), 1, clause.words[:1] != (_SUBJECT,)
         letters = (place for place, word in enumerate(clause.words) if word == _VALUE)
         for place, count in zip(letters, clause.counts, strict=True):
             own, values = values[:count], values[count:]
-            dates = [value for value in own if DATE in self._world.kinds_of(value)]
             words = clause.words[start:place]
-            if not names_other and place == 1 and dates[:1] == own[:1] and len(dates) == len(_LIFE):
-                # A name is followed by the days of birth and death, each with its place or without.
-                stated += map(Statement, _LIFE, dates)
-            elif count == 1 and (not names_other or words[:1] == ("and",)) and clause.words[0] == _SUBJECT:
+            if count == 1 and (not names_other or words[:1] == ("and",)) and clause.words[0] == _SUBJECT:
                 relations = self._relations_before(words, own[0])
                 stated += [Statement(relation, own[0]) for relation in relations if len(relations) == 1]
             # "Is an American film" names nothing else.
@@ -232,6 +229,14 @@ class SentenceReader:
             names_other = names_other or (is_name and not is_adjective)
             start = place + 1
         return stated
+
+    def _state_life(self, clause: _Clause) -> list[Statement]:
+        """The days of birth and death that stand behind a name, each with its place or without."""
+        behind = itertools.takewhile(lambda word: word == _VALUE or word in PREPOSITIONS, clause.words[1:])
+        values = clause.values[: sum(clause.counts[: list(behind).count(_VALUE)])]
+        dates = [value for value in values if DATE in self._world.kinds_of(value)]
+        is_life = clause.words[0] == _SUBJECT and len(dates) == len(_LIFE) and dates[0] == values[0]
+        return list(map(Statement, _LIFE, dates)) if is_life else []
 
     def _relations_before(self, words: Sequence[str], value: str) -> list[str]:
         """The relations that words may state of a value behind them: those that they end with, beside a preposition."""
