@@ -7,6 +7,7 @@ with one frame ask the same of other things and by other relations.
 import itertools
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from reasoners.mentions import WorldWords, find_question_mentions
@@ -96,15 +97,21 @@ def _build(question: str, phrases: tuple[Phrase, ...], world: WorldWords) -> Fra
         relations.append(meanings)
         end = stop
     kept += texts[end:]
-    own = tuple(w if w in (THING, RELATION) else _unify_word(w) for w in kept if w not in MINOR_WORDS)
-    return FramedQuestion(Frame(own, asks_yes_or_no(question)), phrases, tuple(relations))
+    own, rest = list[str](), [word for word in kept if word not in MINOR_WORDS]
+    while rest:
+        length = 2 if tuple(rest[:2]) in load_lexicon().comparisons else 1
+        own.append(unify_word(*rest[:length]))
+        rest = rest[length:]
+    return FramedQuestion(Frame(tuple(own), asks_yes_or_no(question)), phrases, tuple(relations))
 
 
-def _unify_word(word: str) -> str:
-    """The stem of a word, and one word for all that compare alike: earlier for first."""
-    comparison = load_lexicon().comparisons.get((word,)) if word not in RESTRICTIONS else None
-    alike = (key[0] for key, own in load_lexicon().comparisons.items() if own == comparison and len(key) == 1)
-    return stem_word(min((other for other in alike if other not in RESTRICTIONS), default=word))
+def unify_word(*words: str, turned: bool = False) -> str:
+    """The stem of a word, and one word for all that compare alike, or the other way round: earlier for first."""
+    comparisons = load_lexicon().comparisons
+    own = comparisons.get(words) if words[0] not in RESTRICTIONS else None
+    own = replace(own, most=not own.most) if own and turned else own
+    alike = (key[0] for key, other in comparisons.items() if other == own and len(key) == 1)
+    return stem_word(min((other for other in alike if other not in RESTRICTIONS), default=words[-1]))
 
 
 def _list_phrases(question: str, start: int, end: int, world: WorldWords) -> Iterator[Phrase]:
