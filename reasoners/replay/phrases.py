@@ -13,9 +13,11 @@ from typing import NamedTuple
 from reasoners.mentions import WorldWords, find_question_mentions
 from reasoners.replay.statements import find_relations
 from worlds.lexicon.english import (
+    CONJUNCTIONS,
     DETERMINERS,
     GENERIC_NOUNS,
     MINOR_WORDS,
+    PREPOSITIONS,
     RESTRICTIONS,
     asks_yes_or_no,
     has_content,
@@ -97,12 +99,23 @@ def _build(question: str, phrases: tuple[Phrase, ...], world: WorldWords) -> Fra
         relations.append(meanings)
         end = stop
     kept += texts[end:]
-    own, rest = list[str](), [word for word in kept if word not in MINOR_WORDS]
+    own, rest = list[str](), [word for place, word in enumerate(kept) if _matters(kept, place)]
     while rest:
         length = 2 if tuple(rest[:2]) in load_lexicon().comparisons else 1
         own.append(unify_word(*rest[:length]))
         rest = rest[length:]
     return FramedQuestion(Frame(tuple(own), asks_yes_or_no(question)), phrases, tuple(relations))
+
+
+def _matters(words: Sequence[str], place: int) -> bool:
+    """Whether a word may change what is asked; small words do where they join other things than two names, compare with
+    a name, or turn a relation round at the end: whom is X the father of.
+    """
+    word, before, behind = words[place], words[:place][::-1], words[place + 1 :]
+    if word in CONJUNCTIONS:
+        return any(next((w for w in side if w not in MINOR_WORDS), None) != THING for side in (before, behind))
+    is_compared = word == "than" and next((w for w in behind if w not in DETERMINERS), None) == THING
+    return word not in MINOR_WORDS or is_compared or (not behind and word in PREPOSITIONS)
 
 
 def unify_word(*words: str, turned: bool = False) -> str:
