@@ -34,6 +34,8 @@ from worlds.lexicon.english import (
 
 MAX_RELATION_WORDS, MAX_OTHER_WORDS = 6, 3
 """The most words of a relation, and the words of content beside it in a clause that is understood."""
+MAX_CACHED_READINGS = 10_000
+"""The texts whose statements are kept; the questions of a world read the same ones again."""
 ARTICLES = frozenset(["the", "a", "an"])
 _SUBJECT, _VALUE, _BE, _HAVE = "S", "V", "be", "have"
 _LIFE = ("date of birth", "date of death")
@@ -101,6 +103,7 @@ class SentenceReader:
     def __init__(self, world: WorldWords) -> None:
         self._world = world
         self._learnt: dict[Pattern, set[str]] = defaultdict(set)
+        self._readings: dict[tuple[str, bool, tuple[str, ...]], Reading] = {}
 
     def suggest(self, sentences: Iterable[str], subject: str, relation: str, *, is_title: bool) -> Pattern | None:
         """The pattern of the only clause that may state a relation which no other clause states."""
@@ -112,13 +115,24 @@ class SentenceReader:
     def learn(self, pattern: Pattern, relation: str) -> None:
         """Read clauses with a pattern as stating a relation of the subject."""
         self._learnt[pattern].add(relation)
+        self._readings.clear()
 
     def forget(self, pattern: Pattern, relation: str) -> None:
         """Read them no longer so."""
         self._learnt[pattern].discard(relation)
+        self._readings.clear()
 
     def read(self, sentences: Iterable[str], subject: str, *, is_title: bool) -> Reading:
         """What sentences state about a subject; in a text with it as title, pronouns mean it."""
+        key = subject, is_title, tuple(sentences)
+        reading = self._readings.get(key)
+        if reading is None:
+            if len(self._readings) >= MAX_CACHED_READINGS:
+                self._readings.clear()
+            reading = self._readings[key] = self._read(*key)
+        return reading
+
+    def _read(self, subject: str, is_title: bool, sentences: Sequence[str]) -> Reading:  # noqa: FBT001 - the parts of a key
         reading = Reading()
         for clause in self._list_clauses(sentences, subject, is_title=is_title):
             if not clause.values:
