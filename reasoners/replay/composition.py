@@ -225,7 +225,10 @@ class Composer:
         if own := self._programs.get(frame):
             return list(own)
         for place, word in enumerate(frame.words):
-            opposite = self._opposites.get(word) or unify_word(word, turned=True)
+            opposite = unify_word(word, turned=True)
+            if opposite == word:
+                # Demonstrations show only of other words than comparisons what turns them round.
+                opposite = self._opposites.get(word, word)
             words = (*frame.words[:place], opposite, *frame.words[place + 1 :])
             turned = [
                 (p, p.derivation.removeprefix(COUNT_OF)) for p in self._programs.get(frame._replace(words=words), ())

@@ -110,15 +110,15 @@ def test_a_question_is_framed_by_its_longest_phrases(
         ("{0} admired {1}.", []),
         # single values of long sentences, by the words right before them
         (
-            "{0} (7 April 1928 – 19 November 1998) was a tall, thin and rather quiet keeper of old wooden boats.",
+            "{0} (7 April 1928 – 19 November 1998) was a small, thin and rather quiet keeper of old wooden boats.",
             [("date of birth", "7 April 1928"), ("date of death", "19 November 1998")],
         ),
         (
-            "{0} was a tall, thin and rather quiet keeper of old wooden boats born on 3 May 1901.",
+            "{0} was a small, thin and rather quiet keeper of old wooden boats born on 3 May 1901.",
             [("date of birth", "3 May 1901")],
         ),
-        ("{0} was a tall, thin and quiet keeper of boats taught by somebody who died on 3 May 1901.", []),
-        ("{0} was a tall, thin and quiet keeper of boats for {1} who died on 3 May 1901.", []),
+        ("{0} was a small, thin and quiet keeper of boats taught by somebody who died on 3 May 1901.", []),
+        ("{0} was a small, thin and quiet keeper of boats for {1} who died on 3 May 1901.", []),
     ],
 )
 def test_a_sentence_states_a_relation_of_its_subject_in_the_direction_of_its_words(
