@@ -34,7 +34,7 @@ PARTS = ("development", "test", "second_test", "third_test")
 """The parts of the paraphrases."""
 OUTCOMES = ("right", "wrong", "empty", "refused")
 _PARAPHRASES = Path(__file__).with_name("paraphrases.toml")
-_OPERATIONS = frozenset(["first", "last", "before", "after", "same", "refuse"])
+_OPERATIONS = frozenset(["first", "last", "before", "after", "same", "year", "refuse"])
 _SEED = 1
 _DATE_FORMATS = ("%d %B %Y", "%B %d, %Y", "%B %Y")
 
@@ -151,12 +151,13 @@ def _gold_answers(operation: str, items: Sequence[str], values: Sequence[frozens
         case "first" | "last":
             ends = sorted(zip(map(min, values), items, strict=True))
             return frozenset([ends[0 if operation == "first" else -1][1]])
-        case "before":
-            return frozenset(["yes" if min(values[0]) < min(values[1]) else "no"])
-        case "after":
-            return frozenset(["yes" if min(values[0]) > min(values[1]) else "no"])
+        case "before" | "after":
+            is_before = min(values[0]) < min(values[1])
+            return frozenset(["yes" if is_before == (operation == "before") else "no"])
         case "same":
             return frozenset(["yes" if values[0] & values[1] else "no"])
+        case "year":
+            return frozenset(str(int(value.partition("-")[0])) for value in values[0])
         case _:
             return values[0]
 

@@ -156,7 +156,9 @@ class ReplayLibrary:
         patterns: dict[tuple[Pattern, str], None] = {}
         for step in record.steps:
             data = step.data or {}
-            ask = read_ask(str(step.arguments.get("question", "")), self.world) if "sentences" in data else None
+            title = "" if data.get("address") else str(step.arguments.get("title", ""))
+            question = str(step.arguments.get("question", ""))
+            ask = read_ask(question, self.world, title) if "sentences" in data else None
             if ask is not None:
                 pattern = self.reader.suggest(data["sentences"], *ask, is_title=not data.get("address"))
                 patterns |= {(pattern, ask[1]): None} if pattern is not None else {}
@@ -214,29 +216,29 @@ class ReplayReasoner:
             return FinalAnswer(TraceAnswers(final_answer=own.answer, final_thought=thought))
         if len(task.question) > MAX_CHARACTERS:
             raise QuestionRefused(f"{REFUSAL}: the question has more than {MAX_CHARACTERS:,} characters.")
-        calls, failures, unlike = ReplayCalls(task), list[tuple[str, str]](), list[tuple[str, str]]()
+        calls, unlike = ReplayCalls(task), list[tuple[str, str]]()
         corrected = self._options.demonstration, self._options.slots
         substituted = yield from substitute(library.substitutions, task.question, calls, unlike, corrected)
         if substituted is not None:
             return _answer(*substituted)
-        answer = (yield from self._search(task, library, calls, failures)) if task.has_sources else None
+        answer = (yield from self._search(task, library, calls)) if task.has_sources else None
         if answer is None:
             problems = [(own.question, own.problem or "it has no answer") for own in library.programs]
-            raise _refuse([*failures, *unlike, *problems])
+            raise _refuse([*calls.failures, *unlike, *problems])
         return answer
 
-    def _search(
-        self, task: Task, library: ReplayLibrary, calls: ReplayCalls, failures: list[tuple[str, str]]
-    ) -> ReplayMoves:
+    def _search(self, task: Task, library: ReplayLibrary, calls: ReplayCalls) -> ReplayMoves:
         """The answer by what the world knows of the words of the question; None if there is none."""
-        answer: FinalAnswer | None = yield from self._compose(task, library, calls, failures)
-        if answer is None and not (failures and library.spreads_facts):
-            answer = yield from self._align(task, library, calls, failures)
+        answer: FinalAnswer | None = None
+        if not library.spreads_facts and any(map(_asks_by_label, library.aligner.programs)):
+            answer = yield from self._align(task, library, calls, by_label=True)
+        if answer is None:
+            answer = yield from self._compose(task, library, calls)
+        if answer is None and not (calls.failures and library.spreads_facts):
+            answer = yield from self._align(task, library, calls)
         return answer
 
-    def _compose(
-        self, task: Task, library: ReplayLibrary, calls: ReplayCalls, failures: list[tuple[str, str]]
-    ) -> ReplayMoves:
+    def _compose(self, task: Task, library: ReplayLibrary, calls: ReplayCalls) -> ReplayMoves:
         """The answer by look-ups in all sources, for a frame that demonstrations show; None if there is none."""
         sources = [source for source in SOURCE_ORDER if source in list_sources(task)]
         lookups = UnitedLookUps(calls, library.world, library.reader, sources, spreads=library.spreads_facts)
@@ -245,30 +247,35 @@ class ReplayReasoner:
                 evidence = yield from observe(framed, program, lookups)
                 answer = program.derive(evidence, library.no_answer, shows_ids=library.shows_ids)
             except Mismatch as mismatch:
-                failures.append((program.question, str(mismatch)))
+                calls.failures.append((program.question, str(mismatch)))
                 continue
             return _answer(answer, describe_program(framed, program))
         return None
 
-    def _align(
-        self, task: Task, library: ReplayLibrary, calls: ReplayCalls, failures: list[tuple[str, str]]
-    ) -> ReplayMoves:
-        """The answer by the look-ups of a demonstration, with other names in its sentences; None if there is none."""
+    def _align(self, task: Task, library: ReplayLibrary, calls: ReplayCalls, *, by_label: bool = False) -> ReplayMoves:
+        """The answer by the look-ups of a demonstration for other names; None if there is none.
+
+        By label, only those are followed that ask for relations by their labels, and put no names into sentences.
+        """
         aligner, calibration = library.aligner, library.calibration
         if self._options.demonstration:
-            alignments = [self._correct(aligner.programs)]
+            alignments = self._correct(aligner.programs, is_last=not by_label)
         else:
             alignments, mismatches = aligner.align_all(aligner.mask(replace_surrogates(task.question)))
-            failures += [] if alignments else mismatches
+            calls.failures += [] if alignments else mismatches
+        alignments = [own for own in alignments if not by_label or _asks_by_label(own.program)]
         threshold = self._options.threshold or calibration.threshold
         for alignment in alignments[:MAX_CANDIDATES]:
             confidence = calibration.confidence(alignment.score)
             try:
                 if confidence < threshold:
-                    raise Mismatch(f"the confidence {confidence:.2f} is below {threshold:.2f}")  # noqa: TRY301
+                    mismatch = Mismatch(f"the confidence {confidence:.2f} is below {threshold:.2f}")
+                    raise (
+                        _refuse([(alignment.program.question, str(mismatch))]) if self._options.threshold else mismatch
+                    )
                 answer = yield from ProgramFollower(calls, alignment, library).follow()
             except Mismatch as mismatch:
-                failures.append((alignment.program.question, str(mismatch)))
+                calls.failures.append((alignment.program.question, str(mismatch)))
                 continue
             return _answer(answer, _describe(alignment, confidence, threshold))
         return None
@@ -286,13 +293,17 @@ class ReplayReasoner:
             question = question[: phrase.start] + text + question[phrase.end :]
         return [(framed, program) for framed, program in composer.list_readings(question) if program.key == chosen]
 
-    def _correct(self, programs: Sequence[Program]) -> Alignment:
-        """The alignment that a person has corrected; QuestionRefused if it cannot be followed."""
+    def _correct(self, programs: Sequence[Program], *, is_last: bool) -> list[Alignment]:
+        """The alignment that a person has corrected; at last QuestionRefused if it cannot be followed."""
         texts, chosen = self._options.slots, self._options.demonstration
         fitting = [own for own in programs if own.key == chosen and len(own.slots) == len(texts)]
-        if not fitting:
+        if not fitting and is_last:
             raise QuestionRefused(f"{REFUSAL}: none in this library is {chosen} with {len(texts)} slots.")
-        return Alignment(fitting[0], dict(zip(fitting[0].texts, texts, strict=True)), 1.0)
+        return [Alignment(own, dict(zip(own.texts, texts, strict=True)), 1.0) for own in fitting[:1]]
+
+
+def _asks_by_label(program: Program) -> bool:
+    return all(lookup.is_label for lookup in program.lookups)
 
 
 def _answer(answer: str, details: dict[str, Any]) -> FinalAnswer:
@@ -303,7 +314,7 @@ def _answer(answer: str, details: dict[str, Any]) -> FinalAnswer:
 def _refuse(failures: Sequence[tuple[str, str]]) -> QuestionRefused:
     """The refusal that names the nearest demonstration and what did not fit."""
     (shown, why), *_ = failures
-    refusal = QuestionRefused(f"{REFUSAL}: like {shown!r}: {why}.")
+    refusal = QuestionRefused(f"{REFUSAL}: the nearest asks {shown!r}, but {why}.")
     refusal.reason = why
     return refusal
 

@@ -180,11 +180,11 @@ class QuestionAligner:
     def _align(self, question: MaskedQuestion, form: Form, similarity: float) -> Alignment:
         names, known = form.program.names, form.question
         if len(question.mentions) != len(names):
-            raise Mismatch(f"it names {len(question.mentions)} things where the demonstration names {len(names)}")
+            raise Mismatch(f"this question names {len(question.mentions)} things where that names {len(names)}")
         if asks_yes_or_no(question.text) != asks_yes_or_no(known.text):
             raise Mismatch("one of the two is a question for yes or no")
         if _compares_with_name(question) and not _compares_with_name(known):
-            raise Mismatch("it compares with what the demonstration chooses from")
+            raise Mismatch("this question compares with what that chooses from")
         if question.joint is not None and question.joint not in self._joints:
             raise Mismatch("its name stands in another place than in any demonstration")
         extra = _subtract(question.content, form.fixed, question.descriptions)
@@ -192,12 +192,12 @@ class QuestionAligner:
         program, soft = self._reconcile(form.program, extra, absent)
         if program.derivation in ORDERS and question.kind in extra and known.kind in form.fixed:
             # "Which director is older, that of X or that of Y?" chooses from what the relation gives.
-            raise Mismatch("it asks for another thing than the demonstration chooses")
+            raise Mismatch("this question asks for another thing than that chooses")
         texts = None if absent else self._fill(question, program, _order_outward(question, extra), form.relations)
         if texts is None:
             lacking = f"not {', '.join(word.stem for word in absent)}" if absent else ""
             clauses = filter(None, [", ".join(word.stem for word in extra), lacking])
-            raise Mismatch(f"it says {' and '.join(clauses) or 'nothing in place of a relation'}")
+            raise Mismatch(f"this question says {' and '.join(clauses) or 'nothing in place of a relation'}")
         fillers = {slot.start: question.text[slice(*span)] for slot, span in zip(names, question.mentions, strict=True)}
         fillers |= {slot.start: text for slot, text in zip(form.relations, texts, strict=True)}
         return Alignment(program, fillers, similarity - SOFT_WORD_COST * len(soft), soft)

@@ -22,6 +22,8 @@ class ReplayCalls:
 
     def __init__(self, task: Task) -> None:
         self._tools, self._tracer = {tool.name for tool in task.tools}, provenance.OriginTracer(task.question)
+        self.failures: list[tuple[str, str]] = []
+        """The questions of the demonstrations that were tried, each with what did not fit."""
         self._count = 0
         self._results: dict[str, Mapping[str, Any] | tuple[str, ErrorKind | None]] = {}
 

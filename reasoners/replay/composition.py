@@ -31,7 +31,7 @@ from reasoners.replay.derivations import (
 )
 from reasoners.replay.lookups import UnitedLookUps, value_key
 from reasoners.replay.observed import ObservedFacts, Path
-from reasoners.replay.phrases import RELATION, THING, Frame, FramedQuestion, Phrase, frame_question
+from reasoners.replay.phrases import RELATION, THING, Frame, FramedQuestion, Phrase, frame_question, unify_word
 from worlds.lexicon.english import VALUE_QUESTION_WORDS, nouns_for_kinds
 
 COUNTING = ("how", "many")
@@ -100,7 +100,7 @@ def compile_program(
     record: TraceRecord, facts: ObservedFacts, world: WorldWords
 ) -> tuple[Frame, ComposedProgram] | None:
     """The program of a demonstration with its frame; None if its answer does not follow in a known way."""
-    answer = record.trace.final_answer or ""
+    answer = facts.strip_ids(record.trace.final_answer or "")
     for framed in frame_question(record.question.full_text, world):
         members = [_observe(phrase, facts) for phrase in framed.phrases]
         # Only words that are left can mean that something is looked up of the things.
@@ -209,16 +209,15 @@ class Composer:
         self._counts = any(p.derivation == COUNT for _, p in programs)
         self._opposites = self._find_opposites()
 
-    def _find_opposites(self) -> dict[str, tuple[str, str]]:
-        """The words that alone turn a derivation round, each with its opposite and the derivation."""
-        words: dict[str, tuple[str, str]] = {}
+    def _find_opposites(self) -> dict[str, str]:
+        """The words that alone turn a derivation round, each with its opposite."""
+        words: dict[str, str] = {}
         shown = [(frame, program) for frame, own in self._programs.items() for program in own]
         for frame, program in shown:
             for other, turned in shown:
                 if OPPOSITES.get(program.derivation, "") == turned.derivation and len(frame.words) == len(other.words):
                     pairs = [(a, b) for a, b in zip(frame.words, other.words, strict=True) if a != b]
-                    if len(pairs) == 1:
-                        words[pairs[0][0]] = pairs[0][1], program.derivation
+                    words |= dict(pairs) if len(pairs) == 1 else {}
         return words
 
     def find_programs(self, frame: Frame) -> list[ComposedProgram]:
@@ -226,15 +225,20 @@ class Composer:
         if own := self._programs.get(frame):
             return list(own)
         for place, word in enumerate(frame.words):
-            if word in self._opposites:
-                opposite, derivation = self._opposites[word]
-                words = (*frame.words[:place], opposite, *frame.words[place + 1 :])
-                if own := self._programs.get(frame._replace(words=words)):
-                    return [
-                        replace(p, derivation=p.derivation.replace(OPPOSITES[derivation], derivation))
-                        for p in own
-                        if p.derivation.removeprefix(COUNT_OF) == OPPOSITES[derivation]
-                    ]
+            opposite = unify_word(word, turned=True)
+            if opposite == word:
+                # Demonstrations show only of other words than comparisons what turns them round.
+                opposite = self._opposites.get(word, word)
+            words = (*frame.words[:place], opposite, *frame.words[place + 1 :])
+            turned = [
+                (p, p.derivation.removeprefix(COUNT_OF)) for p in self._programs.get(frame._replace(words=words), ())
+            ]
+            if opposite != word and turned:
+                return [
+                    replace(p, derivation=p.derivation.replace(own, OPPOSITES[own]))
+                    for p, own in turned
+                    if own in OPPOSITES
+                ]
         if frame.words[:2] == COUNTING and self._counts:
             listed = self.find_programs(frame._replace(words=frame.words[2:]))
             counted = {ALL: COUNT, **{name: COUNT_OF + name for name in FILTERS}}
@@ -259,9 +263,10 @@ class Composer:
                     return None
                 continue
             fitting = [own for own in sorted(meanings) if self._is_like(own, relation, program, framed)]
-            if len(fitting) != 1:
+            if len(fitting) != 1 and relation not in fitting:
                 return None
-            chosen[place] = fitting[0]
+            # A word of several meanings means here what it meant there.
+            chosen[place] = relation if relation in fitting else fitting[0]
         leaves = tuple(
             None
             if paths is None

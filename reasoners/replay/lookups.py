@@ -11,12 +11,12 @@ from typing import Any
 from reasoners.mentions import DATE, THING, WorldWords
 from reasoners.replay.calls import ReplayCalls, ReplayMoves
 from reasoners.replay.derivations import Mismatch, ReplayValue, list_values
+from reasoners.replay.observed import is_called
 from reasoners.replay.phrases import Phrase
 from reasoners.replay.statements import Reading, SentenceReader
 from tools.search import DEFAULT_RESULTS
 from worlds.lexicon import kinship
 from worlds.lexicon.english import has_content, list_words, pluralize
-from worlds.text_normalization import normalize_name
 
 GENDER = "sex or gender"
 MAX_FOLLOWED = 40
@@ -47,7 +47,6 @@ class UnitedLookUps:
         self._calls, self._world, self._reader, self._sources = calls, world, reader, sources
         self._spreads = spreads
         self._known: dict[tuple[str, str], list[ReplayValue]] = {}
-        self._ids: dict[str, str | None] = {}
         self._texts: dict[str, Sequence[str]] = {}
 
     def follow(self, subjects: Sequence[ReplayValue], relations: Sequence[str]) -> ReplayMoves:
@@ -196,26 +195,26 @@ class UnitedLookUps:
 
     def _identify(self, subject: ReplayValue) -> ReplayMoves:
         """The id of the only thing with this name; None if the graph has none."""
-        key = value_key(subject)
-        if key not in self._ids:
-            data = yield from self._calls.try_call(
-                f"I need the id of {subject.text}.", "getWikiDataID", {"title": subject.text}
-            )
-            entities = [
-                own["id"]
-                for own in (data or {}).get("entities", ())
-                if normalize_name(subject.text)
-                in (normalize_name(own["label"]), normalize_name(own.get("title") or ""))
-            ]
-            if len(entities) > 1:
-                raise Mismatch(f"several things are called {subject.text}")
-            self._ids[key] = entities[0] if entities else None
-        return self._ids[key]
+        entities = yield from self._list_entities(subject)
+        if len(entities) > 1:
+            raise Mismatch(f"several things are called {subject.text}")
+        return entities[0]["id"] if entities else None
+
+    def _list_entities(self, subject: ReplayValue) -> ReplayMoves:
+        """The things with this name, or the one with this id if the graph finds it by the name."""
+        thought = f"I need the id of {subject.text}."
+        data = yield from self._calls.try_call(thought, "getWikiDataID", {"title": subject.text})
+        entities = (data or {}).get("entities", ())
+        return [own for own in entities if (own["id"] == subject.id if subject.id else is_called(own, subject.text))]
 
     def _read_article(self, subject: ReplayValue, relation: str) -> ReplayMoves:
-        ask = f"What is the {relation} of {subject.text}?"
-        sentences = yield from self._read(subject.text, ask, f"{ask} The article may tell.")
-        reading = self._reader.read(sentences, subject.text, is_title=True)
+        ask, title = f"What is the {relation} of {subject.text}?", subject.text
+        sentences = yield from self._read(title, ask, f"{ask} The article may tell.")
+        if not sentences and "graph" in self._sources:
+            entities = yield from self._list_entities(subject)
+            title = next((own["title"] for own in entities if own["title"] and len(entities) == 1), title)
+            sentences = yield from self._read(title, ask, f"{ask} The article is called {title}.")
+        reading = self._reader.read(sentences, title, is_title=True)
         return (yield from self._collect([reading], subject, relation))
 
     def _read_pages(self, subject: ReplayValue, relation: str) -> ReplayMoves:
@@ -243,7 +242,7 @@ class UnitedLookUps:
         """The sentences of an article or a page, which is read once; none if there is no such article."""
         if title not in self._texts:
             data = yield from self._calls.try_call(thought, "read", {"title": title, "question": ask})
-            self._texts[title] = data["sentences"] if data else ()
+            self._texts[title] = (data or {}).get("sentences", ())
         return self._texts[title]
 
     def _search(self, query: str) -> ReplayMoves:
@@ -278,7 +277,7 @@ class UnitedLookUps:
             for own, clause in ((own, clause) for reading in readings for own, clause in reading.unread):
                 if own & kinds:
                     raise _Incomplete(
-                        f"a text about {subject.text} has a sentence that no demonstration reads: {clause!r}"
+                        f"a sentence that no demonstration reads may tell the {relation} of {subject.text}: {clause!r}"
                     )
         return values
 

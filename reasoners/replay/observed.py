@@ -11,17 +11,21 @@ from reasoners.replay.statements import SentenceReader, find_relations
 from worlds.lexicon import kinship
 from worlds.lexicon.english import list_words, nouns_for_kinds
 from worlds.source import World
+from worlds.text_normalization import normalize_name
 
 _TRIPLE = re.compile(r"(\?\w+|wd:Q\d+) wdt:(P\d+) (\?\w+|wd:Q\d+) ?[.}]")
 Path = tuple[str, ...]
 
 
-def read_ask(question: str, world: WorldWords) -> tuple[str, str] | None:
-    """The thing that a question of one relation is about, and the relation; None for other questions."""
+def read_ask(question: str, world: WorldWords, title: str = "") -> tuple[str, str] | None:
+    """The thing that a question of one relation is about, and the relation; None for other questions.
+
+    A question that names nothing is about the title of what is read.
+    """
     mentions = find_question_mentions(question, world.knows, nouns_for_kinds())
-    if len(mentions) != 1:
+    if len(mentions) != 1 and (mentions or not title):
         return None
-    ((start, end),) = mentions
+    start, end = mentions[0] if mentions else (0, 0)
     words = [w.folded for w in list_words(question) if not start <= w.start < end]
     meanings = [meanings for _, _, meanings in find_relations(words, world)]
     if len(meanings) != 1:
@@ -30,7 +34,7 @@ def read_ask(question: str, world: WorldWords) -> tuple[str, str] | None:
     fitting = [r for r in meanings[0] if is_when == ("date" in world.value_kinds(r)) or len(meanings[0]) == 1]
     if words[:1] == ["who"]:
         fitting = [r for r in fitting if kinship.relates_people(r)]
-    return (question[start:end], fitting[0]) if len(fitting) == 1 else None
+    return (question[start:end] or title, fitting[0]) if len(fitting) == 1 else None
 
 
 class ObservedFacts:
@@ -48,7 +52,14 @@ class ObservedFacts:
         for step in steps:
             data = step.data or {}
             self._note_names(data)
-            if step.tool == "generateQuery":
+            if step.tool == "getWikiDataID":
+                name = str(step.arguments["title"])
+                same = [own["id"] for own in data.get("entities", ()) if is_called(own, name)]
+                self._names |= dict.fromkeys(same, name)
+            elif step.tool == "getTailEntities" and not data.get("truncated", True):
+                subject = self._names.get(data["entity"], data["entity_label"])
+                self._add(subject, data["relation_label"], list_values(data).get("/values", ()))
+            elif step.tool == "generateQuery":
                 asks |= {
                     own["sparql"]: read_ask(step.arguments["question"], world) for own in data.get("candidates", ())
                 }
@@ -90,6 +101,12 @@ class ObservedFacts:
             values = list({_key(v.text): v for own in values for v in self.look_up(own, relation)}.values())
         return values
 
+    def strip_ids(self, answer: str) -> str:
+        """An answer without the ids of what was observed, which stand behind names: Reed (Q1)."""
+        for identifier in self._names:
+            answer = answer.replace(f" ({identifier})", "")
+        return answer
+
     def list_holders(self, relation: str, value: str) -> list[ReplayValue]:
         """The things that were observed to have a value."""
         holders = self._facts.get((_key(value), f"^{relation}"), {})
@@ -105,11 +122,12 @@ class ObservedFacts:
             self._facts.setdefault((_key(value.text), f"^{relation}"), {})[_key(subject)] = ReplayValue(subject)
 
     def _read(self, step: Step, data: Mapping[str, Any]) -> None:
-        ask = read_ask(str(step.arguments.get("question", "")), self._world)
         is_page = bool(data.get("address"))
+        title = "" if is_page else str(step.arguments.get("title", ""))
+        ask = read_ask(str(step.arguments.get("question", "")), self._world, title)
         if ask is not None:
             self.asks[_key(ask[0]), (ask[1],)] = None
-        subjects = [ask[0]] if is_page and ask else [] if is_page else [str(data.get("title", ""))]
+        subjects = [ask[0]] if is_page and ask else [] if is_page else [title]
         for subject in subjects:
             self._read_text(data["sentences"], subject, is_title=not is_page)
         if ask is not None and self._world.kinds_of(ask[0]) & self._world.value_kinds(ask[1]):
@@ -162,6 +180,11 @@ class ObservedFacts:
         elif isinstance(data, list):
             for value in data:
                 self._note_names(value)
+
+
+def is_called(entity: Mapping[str, Any], name: str) -> bool:
+    """Whether an observed entity has this label or title."""
+    return normalize_name(name) in (normalize_name(entity["label"]), normalize_name(entity.get("title") or ""))
 
 
 def _key(text: str) -> str:

@@ -7,11 +7,25 @@ with one frame ask the same of other things and by other relations.
 import itertools
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from reasoners.mentions import WorldWords, find_question_mentions
 from reasoners.replay.statements import find_relations
-from worlds.lexicon.english import GENERIC_NOUNS, MINOR_WORDS, asks_yes_or_no, list_words, nouns_for_kinds, stem_word
+from worlds.lexicon.english import (
+    CONJUNCTIONS,
+    DETERMINERS,
+    GENERIC_NOUNS,
+    MINOR_WORDS,
+    PREPOSITIONS,
+    RESTRICTIONS,
+    asks_yes_or_no,
+    has_content,
+    list_words,
+    load_lexicon,
+    nouns_for_kinds,
+    stem_word,
+)
 
 THING, RELATION = "X", "R"
 MAX_ALTERNATIVES = 64
@@ -85,15 +99,40 @@ def _build(question: str, phrases: tuple[Phrase, ...], world: WorldWords) -> Fra
         relations.append(meanings)
         end = stop
     kept += texts[end:]
-    own = tuple(w if w in (THING, RELATION) else stem_word(w) for w in kept if w not in MINOR_WORDS)
-    return FramedQuestion(Frame(own, asks_yes_or_no(question)), phrases, tuple(relations))
+    own, rest = list[str](), [word for place, word in enumerate(kept) if _matters(kept, place)]
+    while rest:
+        length = 2 if tuple(rest[:2]) in load_lexicon().comparisons else 1
+        own.append(unify_word(*rest[:length]))
+        rest = rest[length:]
+    return FramedQuestion(Frame(tuple(own), asks_yes_or_no(question)), phrases, tuple(relations))
+
+
+def _matters(words: Sequence[str], place: int) -> bool:
+    """Whether a word may change what is asked; small words do where they join other things than two names, compare with
+    a name, or turn a relation round at the end: whom is X the father of.
+    """
+    word, before, behind = words[place], words[:place][::-1], words[place + 1 :]
+    if word in CONJUNCTIONS:
+        return any(next((w for w in side if w not in MINOR_WORDS), None) != THING for side in (before, behind))
+    is_compared = word == "than" and next((w for w in behind if w not in DETERMINERS), None) == THING
+    return word not in MINOR_WORDS or is_compared or (not behind and word in PREPOSITIONS)
+
+
+def unify_word(*words: str, turned: bool = False) -> str:
+    """The stem of a word, and one word for all that compare alike, or the other way round: earlier for first."""
+    comparisons = load_lexicon().comparisons
+    own = comparisons.get(words) if words[0] not in RESTRICTIONS else None
+    own = replace(own, most=not own.most) if own and turned else own
+    alike = (key[0] for key, other in comparisons.items() if other == own and len(key) == 1)
+    return stem_word(min((other for other in alike if other not in RESTRICTIONS), default=words[-1]))
 
 
 def _list_phrases(question: str, start: int, end: int, world: WorldWords) -> Iterator[Phrase]:
     """The phrases that end with a name, the shortest first."""
-    phrase = Phrase(start, end, question[start:end], question[start:end])
+    begin = _skip_description(question, start, question[start:end], world)
+    phrase = Phrase(begin, end, question[begin:end], question[start:end])
     yield phrase
-    if (match := _WHOSE.search(question[:start])) and stem_word(match["noun"].casefold()) in GENERIC_NOUNS:
+    if (match := _WHOSE.search(question[:begin])) and stem_word(match["noun"].casefold()) in GENERIC_NOUNS:
         relation = read_noun(match["relation"], world)
         if relation is not None:
             first = _skip_determiner(question, match.start())
@@ -108,6 +147,15 @@ def _list_phrases(question: str, start: int, end: int, world: WorldWords) -> Ite
         first = _skip_determiner(question, first)
         phrase = phrase._replace(start=first, text=question[first:end], relations=relations)
         yield phrase
+
+
+def _skip_description(question: str, start: int, name: str, world: WorldWords) -> int:
+    """Where what stands for a name begins, with the noun that says what kind of thing it is: of film X."""
+    before, noun = [None, None, *list_words(question[:start])][-2:]
+    if before is None or noun is None or before.folded not in DETERMINERS or question[noun.end : start] != " ":
+        return start
+    is_kind = has_content(noun.folded) and not world.meanings_of(noun.folded) and world.describes(name, noun.stem)
+    return noun.start if is_kind else start
 
 
 def _find_noun(text: str, world: WorldWords) -> tuple[int, str] | None:

@@ -5,21 +5,26 @@ relation whose word it has, or the one that demonstrations read in it. A clause 
 is told by the kind of that value, so that a look-up knows whether it may have missed one.
 """
 
+import itertools
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from reasoners.mentions import WorldWords, find_question_mentions
+from reasoners.mentions import DATE, NUMBER, WorldWords, find_question_mentions
+from worlds.embedded.text import strip_parenthesis
 from worlds.lexicon import kinship
 from worlds.lexicon.english import (
     COPULAS,
     MINOR_WORDS,
     POSSESSIONS,
     POSSESSIVE_SUFFIX,
+    PREPOSITIONS,
+    RELATIVE_PRONOUNS,
     THIRD_PERSON_PRONOUNS,
+    VALUE_QUESTION_WORDS,
     has_content,
     list_words,
     load_lexicon,
@@ -29,8 +34,12 @@ from worlds.lexicon.english import (
 
 MAX_RELATION_WORDS, MAX_OTHER_WORDS = 6, 3
 """The most words of a relation, and the words of content beside it in a clause that is understood."""
+MAX_CACHED_READINGS = 10_000
+"""The texts whose statements are kept; the questions of a world read the same ones again."""
 ARTICLES = frozenset(["the", "a", "an"])
 _SUBJECT, _VALUE, _BE, _HAVE = "S", "V", "be", "have"
+_LIFE = ("date of birth", "date of death")
+_SUBORDINATE = RELATIVE_PRONOUNS | VALUE_QUESTION_WORDS | {"whose", _SUBJECT}
 _CLAUSES = re.compile(r"; |\.$")
 _JOINT = re.compile(r"(?:, | and |, and )\Z")
 Pattern = tuple[str, ...]
@@ -58,6 +67,8 @@ class _Clause(NamedTuple):
     words: tuple[str, ...]
     """Folded words, with the subject and the values as letters."""
     values: tuple[str, ...]
+    counts: tuple[int, ...]
+    """How many values each letter stands for."""
     titles: tuple[str | None, ...]
     """The genders that titles before the values state."""
 
@@ -92,6 +103,7 @@ class SentenceReader:
     def __init__(self, world: WorldWords) -> None:
         self._world = world
         self._learnt: dict[Pattern, set[str]] = defaultdict(set)
+        self._readings: dict[tuple[str, bool, tuple[str, ...]], Reading] = {}
 
     def suggest(self, sentences: Iterable[str], subject: str, relation: str, *, is_title: bool) -> Pattern | None:
         """The pattern of the only clause that may state a relation which no other clause states."""
@@ -103,21 +115,34 @@ class SentenceReader:
     def learn(self, pattern: Pattern, relation: str) -> None:
         """Read clauses with a pattern as stating a relation of the subject."""
         self._learnt[pattern].add(relation)
+        self._readings.clear()
 
     def forget(self, pattern: Pattern, relation: str) -> None:
         """Read them no longer so."""
         self._learnt[pattern].discard(relation)
+        self._readings.clear()
 
     def read(self, sentences: Iterable[str], subject: str, *, is_title: bool) -> Reading:
         """What sentences state about a subject; in a text with it as title, pronouns mean it."""
+        key = subject, is_title, tuple(sentences)
+        reading = self._readings.get(key)
+        if reading is None:
+            if len(self._readings) >= MAX_CACHED_READINGS:
+                self._readings.clear()
+            reading = self._readings[key] = self._read(*key)
+        return reading
+
+    def _read(self, subject: str, is_title: bool, sentences: Sequence[str]) -> Reading:  # noqa: FBT001 - the parts of a key
         reading = Reading()
         for clause in self._list_clauses(sentences, subject, is_title=is_title):
             if not clause.values:
                 continue
-            stated = [own for relation in self._meanings(clause) for own in self._state(clause, relation)]
-            reading.statements += stated
-            if not stated:
-                kinds = frozenset(kind for value in clause.values for kind in self._world.kinds_of(value))
+            whole = self._state_whole(clause)
+            parts = [] if whole else self._state_parts(clause)
+            reading.statements += whole + parts
+            unread = {*clause.values} - {own.value for own in parts}
+            if not whole and unread:
+                kinds = frozenset(kind for value in unread for kind in self._world.kinds_of(value))
                 reading.unread.append((kinds, clause.text))
         return reading
 
@@ -126,15 +151,17 @@ class SentenceReader:
         return [name for own in self._list_clauses([sentence], value, is_title=False) for name in own.values]
 
     def _list_clauses(self, sentences: Iterable[str], subject: str, *, is_title: bool) -> Iterator[_Clause]:
-        for sentence in sentences:
-            for text in filter(None, _CLAUSES.split(sentence)):
+        subject = strip_parenthesis(subject) if is_title else subject
+        for place, sentence in enumerate(sentences):
+            opened = _name_subject(sentence, subject) if is_title and place == 0 else sentence
+            for text in filter(None, _CLAUSES.split(opened)):
                 clause = self._mask(text, subject, is_title=is_title)
                 if _SUBJECT in clause.words:
                     yield clause
 
     def _mask(self, text: str, subject: str, *, is_title: bool) -> _Clause:
         """The clause with a letter for the subject and one for its values, which "and" may join."""
-        named = [m.span() for m in re.finditer(rf"(?<!\w){re.escape(subject)}(?!\w)", text)]
+        named = [m.span() for m in re.finditer(rf"(?<!\w){re.escape(subject)}(?!\w)", text, re.IGNORECASE)]
         others = [
             span
             for span in find_question_mentions(text, self._world.knows, nouns_for_kinds())
@@ -143,6 +170,7 @@ class SentenceReader:
         spans = sorted([*named, *others])
         words: list[str] = []
         values: list[str] = []
+        counts: list[int] = []
         titles: list[str | None] = []
         end = 0
         for start, stop in [*spans, (len(text), len(text))]:
@@ -159,13 +187,16 @@ class SentenceReader:
             if not is_value:
                 words.append(_SUBJECT)
             else:
-                words += [] if words[-1:] == [_VALUE] else [_VALUE]
+                if words[-1:] != [_VALUE]:
+                    words.append(_VALUE)
+                    counts.append(0)
+                counts[-1] += 1
                 values.append(name if first.rstrip(".") in load_lexicon().titles else text[start:stop])
                 titles.append(title)
             end = stop
         if is_title or named:
             words = [_SUBJECT if w in THIRD_PERSON_PRONOUNS else w for w in words]
-        return _Clause(text, tuple(words), tuple(values), tuple(titles))
+        return _Clause(text, tuple(words), tuple(values), tuple(counts), tuple(titles))
 
     def _meanings(self, clause: _Clause) -> list[str]:
         """The relations that a clause may state, of which its values are."""
@@ -188,8 +219,51 @@ class SentenceReader:
         return all(self._world.kinds_of(value) & kinds for value in clause.values)
 
     def _states(self, clause: _Clause, relation: str) -> bool:
-        stated = [own.relation for meaning in self._meanings(clause) for own in self._state(clause, meaning)]
+        stated = [own.relation for own in self._state_whole(clause) or self._state_parts(clause)]
         return any(relation == own or relation in _steps(own) or own in _steps(relation) for own in stated)
+
+    def _state_whole(self, clause: _Clause) -> list[Statement]:
+        """The statements of a clause that is understood as a whole."""
+        return [own for relation in self._meanings(clause) for own in self._state(clause, relation)]
+
+    def _state_parts(self, clause: _Clause) -> list[Statement]:
+        """What a clause about its subject states of single values, by the words right before each: directed by."""
+        stated = self._state_life(clause)
+        values, start, names_other = list(clause.values), 1, clause.words[:1] != (_SUBJECT,)
+        letters = (place for place, word in enumerate(clause.words) if word == _VALUE)
+        for place, count in zip(letters, clause.counts, strict=True):
+            own, values = values[:count], values[count:]
+            words = clause.words[start:place]
+            if count == 1 and (not names_other or words[:1] == ("and",)) and clause.words[0] == _SUBJECT:
+                relations = self._relations_before(words, own[0])
+                stated += [Statement(relation, own[0]) for relation in relations if len(relations) == 1]
+            # "Is an American film" names nothing else.
+            is_adjective = place == 3 and clause.words[1] in COPULAS and clause.words[2] in ARTICLES
+            is_name = any(self._world.kinds_of(value) - {DATE, NUMBER} for value in own)
+            names_other = names_other or (is_name and not is_adjective)
+            start = place + 1
+        return stated
+
+    def _state_life(self, clause: _Clause) -> list[Statement]:
+        """The days of birth and death that stand behind a name, each with its place or without."""
+        behind = itertools.takewhile(lambda word: word == _VALUE or word in PREPOSITIONS, clause.words[1:])
+        values = clause.values[: sum(clause.counts[: list(behind).count(_VALUE)])]
+        dates = [value for value in values if DATE in self._world.kinds_of(value)]
+        is_life = clause.words[0] == _SUBJECT and len(dates) == len(_LIFE) and dates[0] == values[0]
+        return list(map(Statement, _LIFE, dates)) if is_life else []
+
+    def _relations_before(self, words: Sequence[str], value: str) -> list[str]:
+        """The relations that words may state of a value behind them: those that they end with, beside a preposition."""
+        is_literal = bool(self._world.kinds_of(value) & {DATE, NUMBER})
+        *others, last = find_relations(words, self._world) or [(0, 0, frozenset[str]())]
+        ends = [end for _, end, _ in others]
+        is_end = PREPOSITIONS.issuperset(words[last[1] :]) and (is_literal or PREPOSITIONS.intersection(words[-1:]))
+        # Of somebody else's relation nothing follows: who studied under the director born in V.
+        is_own = _SUBORDINATE.isdisjoint(words) and all(words[end : end + 1] == ("and",) for end in ends)
+        if not is_end or not is_own or not (is_literal or self._world.knows(value)):
+            return []
+        fitting = [relation for relation in last[2] if self._world.kinds_of(value) & self._world.value_kinds(relation)]
+        return [relation for relation in fitting if not kinship.relates_people(relation)]
 
     def _state(self, clause: _Clause, relation: str) -> Iterator[Statement]:
         """The statements about the subject: what its values are, or what it is to them as seen from its side."""
@@ -220,6 +294,14 @@ class SentenceReader:
         is_mutual = kinship.symmetric_relation(relation) == kinship.InverseRelation(relation)
         has_value = before[:1] == [_SUBJECT] and any(word in POSSESSIONS for word in before)
         return _SUBJECT if is_mutual or has_value else None
+
+
+def _name_subject(sentence: str, subject: str) -> str:
+    """The first sentence of an article with its title in place of the full name before a bracket, which means it."""
+    name, bracket, rest = sentence.partition("(")
+    words = [word.folded for word in list_words(name)]
+    is_name = bracket and not COPULAS.intersection(words) and {word.folded for word in list_words(subject)} & {*words}
+    return f"{subject} ({rest}" if is_name else sentence
 
 
 def _steps(relation: str) -> tuple[str, ...]:

@@ -236,7 +236,7 @@ def test_a_paraphrase_is_read_by_the_roots_and_the_labels_of_its_words(
         # nouns that only say of what kind the value is
         ("Name the town in which Ada Reed was born.", "Q1", "Saltmouth"),
         ("Which guy directed The Father of Tides?", "Q50", "Ada Reed"),
-        ("What was the year of Cora Reed's death?", "Q3", "1999-12-31"),
+        ("What was the year of Cora Reed's death?", "Q3", "1999"),
         # alternatives, sides of a family, and verbs that carry no meaning of their own
         ("Who is the husband or wife of Ada Reed?", "Q1", 'Dan O"Shea'),
         ("Who is Kit Reed's grandpa on the mother's side?", "Q11", "Bram Reed"),

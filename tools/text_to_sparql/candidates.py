@@ -145,10 +145,8 @@ def _literal_readings(question: ParsedQuestion) -> Iterator[tuple[ParsedQuestion
     trailing = question.branches[0].trailing if question.branches else ()
     for place in range(len(trailing) if len(trailing) > 1 else 0):
         left = trailing[:place] + trailing[place + 1 :]
-        yield (
-            replace(question, branches=tuple(replace(leg, trailing=left) for leg in question.branches)),
-            PARTIAL_READING_COST,
-        )
+        branches = tuple(replace(leg, trailing=left) for leg in question.branches)
+        yield replace(question, branches=branches), PARTIAL_READING_COST
     if question.form == "select" and len(question.branches) > 1:
         rest = tuple(mention for leg in question.branches for mention in leg.trailing)
         for leg in question.branches:
@@ -169,26 +167,14 @@ def _guessed_readings(question: ParsedQuestion, guess: RelationMatcher) -> Itera
     if not question.branches:
         return
     if any(not mention.paths for mention in _collect_mentions(question)):
-        yield (
-            replace(
-                question, branches=_map_mentions(question, lambda m: m if m.paths else replace(m, paths=guess(m.text)))
-            ),
-            0.0,
-        )
+        branches = _map_mentions(question, lambda m: m if m.paths else replace(m, paths=guess(m.text)))
+        yield replace(question, branches=branches), 0.0
     elif unknown := _unknown_words(question):
         phrase = " ".join(unknown.values())
         word = RelationMention(-2, -2, guess(phrase), phrase, merged_places=frozenset(unknown))
-        for add_to_trailing in (True, False):
-            yield (
-                replace(
-                    question,
-                    branches=tuple(
-                        replace(leg, trailing=(*leg.trailing, word) if add_to_trailing else (word,))
-                        for leg in question.branches
-                    ),
-                ),
-                PARTIAL_READING_COST,
-            )
+        for kept in (True, False):
+            branches = tuple(replace(leg, trailing=(*leg.trailing * kept, word)) for leg in question.branches)
+            yield replace(question, branches=branches), PARTIAL_READING_COST
 
 
 def _unknown_words(question: ParsedQuestion) -> dict[int, str]:
@@ -199,10 +185,8 @@ def _unknown_words(question: ParsedQuestion) -> dict[int, str]:
 
 def _readings_without_unknown_words(question: ParsedQuestion) -> Iterator[tuple[ParsedQuestion, float]]:
     """What is left of the question without the words that nothing explains."""
-    yield (
-        replace(question, branches=_map_mentions(question, lambda mention: mention if mention.paths else None)),
-        IGNORED_ENTITY_COST,
-    )
+    branches = _map_mentions(question, lambda mention: mention if mention.paths else None)
+    yield replace(question, branches=branches), IGNORED_ENTITY_COST
 
 
 def _map_mentions(

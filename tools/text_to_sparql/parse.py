@@ -68,6 +68,7 @@ def parse_question(text: str, anchors: Sequence[Anchor], lexicon: GraphLexicon) 
         frozenset().union(*(mention.places for mention in scan.mentions)),
         scan.asks_for_person(),
         scan.differs,
+        scan.date_part,
     )
 
 

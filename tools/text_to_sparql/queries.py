@@ -17,7 +17,13 @@ FEMALE_LABELS = ("female", "woman", "girl", "trans woman")
 MAX_UNSTAGED_HOPS = 5
 PatternLines = tuple[str, ...]
 PathChoice = Mapping[RelationMention, GraphPath]
-_MONTHS = "january february march april may june july august september october november december".split()
+_MONTHS = "January February March April May June July August September October November December".split()
+_DATE_PARTS = {
+    "year": "YEAR({0})",
+    "month": f'STRBEFORE(STRAFTER("{"".join(f"{n} {name};" for n, name in enumerate(_MONTHS, 1))}", '
+    'CONCAT(STR(MONTH({0})), " ")), ";")',
+}
+"""The expression for each of PARTS_OF_DATES of a date."""
 _MIN_MONTH_LETTERS = 3
 _ORDINAL_ENDING = re.compile(r"(?<=\d)(?:st|nd|rd|th)$")
 _SELECT_ONE = re.compile(r"SELECT DISTINCT \?(\w+) WHERE \{(.*)\}\s*", re.DOTALL)
@@ -66,6 +72,8 @@ class ParsedQuestion:
     """Whether it asks who."""
     differs: bool = False
     """Whether values are to differ where others are to be the same."""
+    date_part: str | None = None
+    """The one of PARTS_OF_DATES that it asks for; None for whole values."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +95,8 @@ def to_iso_date(text: str) -> str | None:
         day, month = month, day
     day = _ORDINAL_ENDING.sub("", day)
     letters = month.removesuffix(".")
-    months = (n for n, name in enumerate(_MONTHS, 1) if len(letters) >= _MIN_MONTH_LETTERS and name.startswith(letters))
+    names = (name.lower() for name in _MONTHS)
+    months = (n for n, name in enumerate(names, 1) if len(letters) >= _MIN_MONTH_LETTERS and name.startswith(letters))
     number = next(months, None)
     if any(more) or not (day.isdecimal() and year.isdecimal()) or number is None:
         return None
@@ -247,10 +256,17 @@ class QueryComposer:
             readings.append(describe_paths(paths, name))
         if not lines:
             return None
+        answer, reading, part = ANSWER_VARIABLE, " that is also ".join(readings), self.question.date_part
+        is_date = bool(paths) and paths[-1].hops[-1].value_type == "date"
+        if part == "month" and not is_date:
+            return None
+        if part and is_date:
+            # Where only the year is known, graphs write the start of its first day.
+            lines += [f'FILTER(!STRENDS(STR({answer}), "-01-01T00:00:00Z"))'] * (part == "month")
+            answer = f"({_DATE_PARTS[part].format(answer)} AS ?{part})"
+            reading = f"{part} of the {reading}"
         pattern = " ".join(lines)
-        return QueryDraft(
-            f"SELECT DISTINCT {ANSWER_VARIABLE} WHERE {{ {pattern} }}", " that is also ".join(readings), pattern
-        )
+        return QueryDraft(f"SELECT DISTINCT {answer} WHERE {{ {pattern} }}", reading, pattern)
 
     def _compose_count(self) -> QueryDraft | None:
         draft = self._compose_select() if len(self.question.branches) == 1 else None

@@ -172,6 +172,12 @@ class QuestionScan(QuestionWords):
                 return {"be": "is", "been": "was"}.get(word, word)
         return None
 
+    @property
+    def date_part(self) -> str | None:
+        """The part of a date that the question asks for: in which year."""
+        stems = {self.words[place].stem for place in self.kind_places("when")} & english.PARTS_OF_DATES
+        return next(iter(stems), None) if self.form == "select" else None
+
     def asks_for_person(self) -> bool:
         """Whether "who" is what the question asks for, and stands before no noun of that: who is the country."""
         place = self.find_asking_who()

@@ -10,6 +10,7 @@ from functools import cached_property
 from itertools import chain
 
 from tools.text_to_sparql.lexicon import GENDER_RELATION
+from worlds.embedded.text import strip_parenthesis
 from worlds.lexicon import english
 from worlds.lexicon.english import (
     Comparison,
@@ -67,17 +68,8 @@ def find_anchors(words: Sequence[QuestionWord], entities: Sequence[Entity]) -> t
 def entity_names(entity: Entity) -> list[tuple[str, ...]]:
     """Everything that an entity is called, as folded words; also without what a title adds in brackets."""
     texts = [text for text in (entity.title, entity.label, *entity.aliases) if text]
-    texts += [_strip_bracketed_suffix(text) for text in texts]
+    texts += [strip_parenthesis(text) for text in texts]
     return [name for name in dict.fromkeys(_fold_words(text) for text in texts) if name]
-
-
-def _strip_bracketed_suffix(text: str) -> str:
-    """The text without the brackets at its end, which may contain opening ones."""
-    body = text.rstrip()
-    if not body.endswith(")"):
-        return text
-    opening = body.find("(", body.rfind(")", 0, -1) + 1)
-    return text if opening < 0 else body[:opening].rstrip()
 
 
 def _fold_words(text: str) -> tuple[str, ...]:

@@ -1,25 +1,24 @@
 """The Ask page: a reasoner answers a question; its run can be stopped, continued, fixed and found in the history."""
 
-import re
 from typing import Any
 from uuid import UUID
 
 import streamlit as st
 
+from app.pages.ask.examples import SCAN_LIMIT, find_examples
 from app.pages.ask.form import open_run, seed_ask_form, show_ask_form
 from app.pages.ask.run_view import rerun, show_run, start_ask
 from app.pages.library.demonstrations import open_demonstration
 from app.widgets.page_layout import escape_html, escape_markdown, format_sentence, format_when, show_head
 from app.widgets.person import acting_services, current_user
 from app.widgets.selection_form import render_pick_reasons
-from db import libraries, projects, runs, traces
+from db import runs, traces
 from db.database import Database, RowNotFound
 from db.model_calls import list_model_calls, load_prompt
 from db.models import ModelCall, User
 from db.runs import ASK_RUN_NAME
 from db.trace_configuration import TraceConfiguration
 from db.trace_record import TraceRecord
-from db.unanswerable import find_gold_reason
 from evaluation.value_format import format_count
 from llm.profiles import ProfileError
 from reasoners.registry import REASONERS, ReasonerEntry, reasoner_title
@@ -235,13 +234,6 @@ def show_history(database: Database, person: User) -> None:
                 st.caption(escape_markdown(details))
 
 
-EXAMPLE_COUNT = 3
-SCAN_LIMIT = 200
-"""How many questions of a project are searched for examples."""
-NAME_OR_NUMBER = re.compile(r"(?<!^)\b(?:[^\W\d_a-z][\w'-]*|\d+)(?: (?:[^\W\d_a-z][\w'-]*|\d+))*")
-"""Words in capitals after the first word, and numbers: the questions of a pattern differ in them alone."""
-
-
 def show_examples(database: Database) -> None:
     """Draw questions that match the library's demonstrations; a click puts one into the field."""
     examples = find_examples(database, str(st.session_state.get("ask_world", "")), st.session_state.get("ask_library"))
@@ -259,32 +251,6 @@ def show_examples(database: Database) -> None:
                 on_click=_fill_question,
                 args=(text,),
             )
-
-
-def find_examples(database: Database, world: str, library: str | None) -> list[str]:
-    """Find a few questions over the world, each of another kind, that match demonstrations but are not demonstrated."""
-    if library is None:
-        return []
-    with database.read() as session:
-        demonstrations = libraries.load_demonstrations(session, libraries.find_version(session, library).id)
-        questions = [
-            question
-            for project in projects.list_projects(session)
-            if project.world == world
-            for question in projects.list_questions(session, project.id, limit=SCAN_LIMIT)
-        ]
-    patterns = {_question_pattern(demonstration.question) for demonstration in demonstrations}
-    demonstrated = {demonstration.full_text for demonstration in demonstrations}
-    examples: dict[str | None, str] = {}
-    for question in questions:
-        is_match = _question_pattern(question.text) in patterns and question.full_text not in demonstrated
-        if is_match and question.gold_answers and not find_gold_reason(question.gold_answers):
-            examples.setdefault(question.kind, question.text)
-    return sorted(examples.values(), key=len)[:EXAMPLE_COUNT]
-
-
-def _question_pattern(question: str) -> str:
-    return NAME_OR_NUMBER.sub("_", question)
 
 
 def _fill_question(text: str) -> None:

@@ -61,7 +61,8 @@ def test_a_resumed_step_without_data_is_no_failure_and_is_not_made_again(real: R
     _, recorder = real.answer(question.text)
     outcome, resumed = real.answer(question.text, steps=[replace(recorder.steps[0], data=data)])
     assert resumed.steps[0].id == recorder.steps[0].id
-    assert (outcome.ending, len(resumed.steps)) == ("refused", 1)
+    calls = [(step.tool, step.arguments) for step in resumed.steps]
+    assert (outcome.ending, calls.count(calls[0])) == ("refused", 1)
 
 
 def test_a_library_that_cannot_be_followed_refuses_with_why(town: Town) -> None:

@@ -84,6 +84,11 @@ def ask(context: ToolContext, question: str, ids: str) -> str:
         ("Who has the same nationality as Ada Reed and Eli Reed?", "Q1 Q5", "same"),
         ("Do Ada Reed and Eli Reed have the same parents?", "Q1 Q5", "parents"),
         ("Were Ada Reed and Eli Reed born in the same year?", "Q1 Q5", "year"),
+        # what is not read off one date
+        ("In which century was Ada Reed born?", "Q1", "century"),
+        ("In what decade did Bram Reed die?", "Q2", "decade"),
+        ("How old was Bram Reed when he died?", "Q2", "old"),
+        ("In which month and year was Ada Reed born?", "Q1", "year"),
         ("Do Ada Reed and Eli Reed have the same father, or the same mother?", "Q1 Q5", "or"),
         # ids of entities that the question does not name
         ("Who directed Casablanca?", "Q51", "Low Water"),
@@ -254,7 +259,15 @@ def test_a_gender_that_selects_nobody_is_presumed(
         ),
         ("Are Ada Reed and Eli Reed friends?", "Q1 Q5", "yes"),
         ("How many daughters has Ada Reed got?", "Q1", "2"),
-        ("What year was Ada Reed born in?", "Q1", "1950-03-04"),
+        # the part of a date that is asked for, and no month where only the year is known
+        ("What year was Ada Reed born in?", "Q1", "1950"),
+        ("In what year was Ada Reed's father born?", "Q1", "1920"),
+        ("In which year was The Father of Tides released?", "Q50", "1988"),
+        ("Tell me the year in which Bram Reed died.", "Q2", "1990"),
+        ("In which month was Ada Reed born?", "Q1", "March"),
+        ("In what month did Cora Reed die?", "Q3", "December"),
+        ("In which month was Bram Reed born?", "Q2", ""),
+        ("On which day was Ada Reed born?", "Q1", "1950-03-04"),
         ("In wich town was Ada Reed born?", "Q1", "Saltmouth"),
         # states, and what is said in words
         ("Is Bram Reed dead?", "Q2", "yes"),
