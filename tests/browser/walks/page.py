@@ -10,9 +10,10 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 DOCS = Path(__file__).resolve().parents[3] / "docs"
-PROGRAMS = {"showhow", "make", "docker", "export", "python", "mkdir"}
+PROGRAMS = {"showhow", "make", "export", "python"}
 """What the lines of a block of commands begin with; `.venv/bin/showhow` counts as showhow."""
-_KEY = re.compile(r"\b(?:(?:Ctrl|Alt|Shift)\+)+\w+")
+_KEY = re.compile(r"\b(?!Ctrl\+C\b)(?:(?:Ctrl|Alt|Shift)\+)+\w+")
+"""Keys of pages; Ctrl+C is one of shells."""
 _FILE = re.compile(r"[\w/-]+\.(?:py|toml|json|jsonl|csv|md|ttl|txt)")
 _MARK = re.compile(r"<!-- not run: (.+?) -->\s*", re.DOTALL)
 

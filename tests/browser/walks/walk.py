@@ -15,6 +15,9 @@ from tests.browser.server import Showhow
 from tests.browser.settled import CONFIRM_NAME, PATIENCE, settle
 from tests.browser.walks.page import Commands, File, Item, NotRun, Picture, read_page
 
+WIDTH, HEIGHT = 1440, 900
+"""The size of the window."""
+
 
 class Walk:
     """One page, done in a home and a browser.
@@ -25,10 +28,13 @@ class Walk:
 
     def __init__(self, path: str, showhow: Showhow, page: Page, pictures: Path) -> None:
         self.showhow, self.page = showhow, page
+        self.stands_for: dict[str, str] = {}
+        """What a word of commands stands for, such as an id."""
         self.not_run: list[str] = []
         """Why blocks were left out."""
         self._path, self._pictures = path, pictures
-        self._sections = read_page(path)
+        # Nothing is before the title.
+        self._sections = read_page(path)[1:]
         self._used: set[str] = set()
         self._written: set[str] = set()
         page.set_default_timeout(PATIENCE)
@@ -85,21 +91,23 @@ class Walk:
         assert item.lines[-1].partition("#")[0].split()[-2:] in (["make", "run"], [".venv/bin/showhow", "run"]), item
         for line in item.lines[:-1]:
             self._run_line(line)
-        if not self.showhow.port:
-            self.showhow.start()
+        self.showhow.stop()
+        self.showhow.start()
 
-    def picture(self, *shows: Locator) -> None:
-        """Take the next picture of the page, once all of this is in sight."""
+    def picture(self, *shows: Locator, height: int = HEIGHT) -> None:
+        """Take the next picture of the page, of a window of that height, once all of this is in sight."""
         item = self._take()
         assert isinstance(item, Picture), f"{self._path}: {item} is next, no picture"
+        self.page.set_viewport_size({"width": WIDTH, "height": height})
+        self.settle()
         for locator in shows:
             expect(locator.first).to_be_in_viewport()
-        settle(self.page)
         expect(self.page.get_by_test_id("stSkeleton")).to_have_count(0)
         self.page.evaluate("document.fonts.ready")
         file = self._pictures / item.path
         file.parent.mkdir(parents=True, exist_ok=True)
         self.page.screenshot(path=file)
+        self.page.set_viewport_size({"width": WIDTH, "height": HEIGHT})
 
     def _peek(self) -> Item | None:
         """The next item of the section that no comment leaves out."""
@@ -128,11 +136,11 @@ class Walk:
                 name, _, value = word.partition("=")
                 environment[name] = Template(value).substitute(environment, PWD=home)
             return ""
-        if words[0].removeprefix(".venv/bin/") != "showhow":
-            path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-            shell = ["bash", "-euc", line]
+        words = [self.stands_for.get(word, word) for word in words]
+        if (program := words[0].removeprefix(".venv/bin/")) != "showhow":
+            path = Path(sys.executable).with_name(program)
             done = subprocess.run(
-                shell, cwd=home, env={**environment, "PATH": path}, capture_output=True, text=True, check=False
+                [path, *words[1:]], cwd=home, env=environment, capture_output=True, text=True, check=False
             )
         else:
             words, target = (words[:-2], words[-1]) if words[-2] == ">" else (words, "")
