@@ -61,7 +61,12 @@ class Section:
 
 def read_page(path: str) -> list[Section]:
     """The sections of a page, whose path is relative to docs/; raises ValueError for a block that is none of these."""
-    return parse_page(path, (DOCS / path).read_text(encoding="utf-8"))
+    return parse_page(path, read_text(path))
+
+
+def read_text(path: str) -> str:
+    """The text of a page."""
+    return (DOCS / path).read_text(encoding="utf-8")
 
 
 def parse_page(path: str, text: str) -> list[Section]:

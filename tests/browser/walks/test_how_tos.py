@@ -82,7 +82,6 @@ def exports(walk: Walk) -> None:
         walk.page.keyboard.press("Escape")
         expect(walk.page.get_by_role("dialog")).to_have_count(0)
         walk.settle()
-    walk.section("What an import reads, and what happens if it is interrupted")
 
 
 def people(walk: Walk) -> None:
@@ -224,12 +223,10 @@ def backup(walk: Walk) -> None:
     """The last one: the server is stopped, as the page says."""
     walk.showhow.stop()
     walk.run()
-    walk.section("Backups of others")
 
 
 def install(walk: Walk) -> None:
     walk.serve()
-    walk.section("What one visitor may use")
 
 
 def nothing(walk: Walk) -> None:

@@ -59,25 +59,34 @@ def steps(walk: Walk) -> Locator:
 
 
 def record(walk: Walk) -> Gold:
-    """Record the question that the page shows, as its gold trace does, and submit a wrong answer."""
+    """Record the question that the page names, as its gold trace does, and submit a wrong answer."""
     walk.section("Record")
-    gold = gold_of(walk.showhow, walk.page.locator("h1").inner_text())
+    walk.go("Project")
+    walk.click("Questions")
+    walk.fill("Search", walk.quote("Griffith Martinsson"))
+    question = walk.quote("Who was born earlier, Griffith Martinsson or Amiah Gilmartin?")
+    walk.page.get_by_role("button", name=question, exact=True).click()
+    expect(walk.page.locator("h1")).to_have_text(question)
+    walk.settle()
+    gold = gold_of(walk.showhow, question)
     walk.press("Alt+2")
     walk.press("Alt+1")
     for step in gold["steps"]:
         record_step(walk, step)
-    walk.page.get_by_label(walk.name("Thought"), exact=True).fill("One step too many.")
+    thought = walk.page.get_by_label(walk.name("Thought"), exact=True)
+    thought.fill(gold["trace"]["final_thought"])
+    walk.picture(steps(walk).last, steps(walk).last.locator(".stars button.on"), thought)
     walk.click("Search")
     walk.fill("Search for", "too many")
     run_step(walk)
     walk.press("Alt+Z")
     expect(steps(walk)).to_have_count(len(gold["steps"]))
-    walk.picture(*(steps(walk).nth(number) for number in range(2)), walk.page.locator(".stars button.on"))
     steps(walk).last.get_by_role("button", name=walk.name("Note")).click()
     walk.fill("Note", "It could say how many there are.")
     walk.page.get_by_role("dialog").get_by_role("button", name="Save").click()
     expect(walk.page.get_by_role("list", name=re.compile("^Notes on step"))).to_contain_text("how many there are")
     walk.settle()
+    walk.press("Ctrl+Shift+Enter")
     submit(walk, gold, "Nobody")
     return gold
 
@@ -113,10 +122,8 @@ def run_step(walk: Walk) -> None:
 
 
 def submit(walk: Walk, gold: Gold, answer: str) -> None:
-    """Write the answer and submit it, by the keys of the section about recording."""
+    """Write the answer into the open form, and submit it."""
     form = walk.page.locator(".st-key-composer")
-    walk.page.keyboard.press("Control+Shift+Enter")
-    walk.settle()
     form.get_by_label("Final thought", exact=True).fill(gold["trace"]["final_thought"])
     form.get_by_label("Final answer", exact=True).fill(answer)
     walk.page.keyboard.press("Control+Enter")
@@ -185,14 +192,15 @@ def freeze(walk: Walk) -> None:
 
 def ask(walk: Walk) -> None:
     walk.section("Ask")
-    question = next(line for line in walk.run().splitlines() if "?" in line)
+    question = re.search(r": (.*\?) \(", walk.run())
+    assert question is not None
     walk.open("ada", PROJECT)
     walk.go("Ask")
     page = walk.page
     page.get_by_label(walk.name("Library"), exact=True).click()
     page.get_by_role("option", name="ours").first.click()
     walk.settle()
-    page.get_by_label(walk.name("Question"), exact=True).fill(question[: question.index("?") + 1].split("  ")[-1].strip())
+    page.get_by_label(walk.name("Question"), exact=True).fill(question[1])
     walk.press("Ctrl+Enter")
     answer = page.locator(".conclusion .answer")
     expect(answer).to_be_visible(timeout=90_000)

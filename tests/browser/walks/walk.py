@@ -13,7 +13,7 @@ from playwright.sync_api import Locator, Page, expect
 from tests.app.cli.in_process import run_in_process
 from tests.browser.server import Showhow
 from tests.browser.settled import CONFIRM_NAME, PATIENCE, settle
-from tests.browser.walks.page import Commands, File, Item, NotRun, Picture, read_page
+from tests.browser.walks.page import Commands, File, Item, NotRun, Picture, read_page, read_text
 
 WIDTH, HEIGHT = 1440, 900
 """The size of the window."""
@@ -35,6 +35,7 @@ class Walk:
         self._path, self._pictures = path, pictures
         # Nothing is before the title.
         self._sections = read_page(path)[1:]
+        self._text = read_text(path)
         self._used: set[str] = set()
         self._written: set[str] = set()
         page.set_default_timeout(PATIENCE)
@@ -66,6 +67,11 @@ class Walk:
         section = self._sections[0]
         assert text in section.names, f"{self._path}, {section.heading!r} has no {text!r}: {sorted(section.names)}"
         self._used.add(text)
+        return text
+
+    def quote(self, text: str) -> str:
+        """Words that the page has in quotation marks."""
+        assert f'"{text}"' in self._text, f"{self._path} does not say {text!r}"
         return text
 
     # Blocks and pictures.
@@ -192,7 +198,7 @@ class Walk:
             shown = by_text.or_(self.scope.get_by_label(name, exact=True)).or_(
                 self.scope.get_by_role("button", name=name, exact=True)
             )
-            expect(shown.first).to_be_visible()
+            expect(shown.filter(visible=True).first).to_be_visible()
 
     def fill(self, label: str, text: str) -> None:
         """Type into a field, and leave it."""
