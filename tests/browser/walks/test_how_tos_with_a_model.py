@@ -21,7 +21,9 @@ def reply(request: Request) -> Says:
     messages = request.body["messages"]
     asked = max(index for index, message in enumerate(messages) if message["role"] == "user")
     if any(message["role"] == "tool" for message in messages[asked:]):
-        return Says(calls=[("finish", {"thought": "She it is.", "answers": ["Cora Berg"], "found": True, "steps": [1]})])
+        return Says(
+            calls=[("finish", {"thought": "She it is.", "answers": ["Cora Berg"], "found": True, "steps": [1]})]
+        )
     return Says(calls=[("query_shop", {"thought": "I look it up.", "sql": QUERY})])
 
 
@@ -119,9 +121,7 @@ NOT_RUN = {"how-to/tools-of-others.md": 2}
 
 
 @pytest.mark.parametrize("name", WALKS)
-def test_the_page_is_done_as_it_is_written(
-    name: str, page: Page, home: Showhow, model: ModelServer, pictures: Path
-):
+def test_the_page_is_done_as_it_is_written(name: str, page: Page, home: Showhow, model: ModelServer, pictures: Path):
     walk = Walk(name, home, page, pictures)
     WALKS[name](walk, model)
     walk.finish()

@@ -12,10 +12,10 @@ from playwright.sync_api import Locator, Page, expect
 from tests.browser.annotator import LABELS
 from tests.browser.server import Showhow
 from tests.browser.walks.walk import Walk
-from tools.registry import BUILT_IN_TOOLS, tool_title
+from tools.registry import tool_title
 
 PROJECT = "Fictional people"
-REASON = "The gold answer is another one. Look at the last step again."
+REASON = "Step 5 says who it is."
 Gold = dict[str, Any]
 
 
@@ -146,10 +146,6 @@ def let_review(walk: Walk, gold: Gold) -> None:
 
     walk.open("grace", PROJECT)
     walk.go("Review")
-    walk.click("Approve")
-    expect(page.get_by_text("Approved. The trace is a demonstration now.")).to_be_visible()
-    walk.click("Undo")
-    expect(page.get_by_text("Undone: 1 decision.")).to_be_visible()
     comment = page.locator("[class*='st-key-comment_'] :is(textarea, input)").first
     comment.fill(REASON)
     comment.blur()
@@ -160,6 +156,7 @@ def let_review(walk: Walk, gold: Gold) -> None:
 
     walk.open("ada", PROJECT)
     page.get_by_role("button", name=re.compile(rf"{walk.name('My work')}.*1 returned")).click()
+    walk.settle()
     walk.click("Fix")
     page.wait_for_url("**trace=**")
     walk.settle()
@@ -175,6 +172,10 @@ def let_review(walk: Walk, gold: Gold) -> None:
     expect(history).to_be_hidden()
     walk.settle()
     walk.picture(page.get_by_text("Gold answer:"), page.get_by_text("same set"), steps(walk))
+    walk.click("Approve")
+    expect(page.get_by_text("Approved. The trace is a demonstration now.")).to_be_visible()
+    walk.click("Undo")
+    expect(page.get_by_text("Undone: 1 decision.")).to_be_visible()
     walk.click("Approve")
 
 

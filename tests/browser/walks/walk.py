@@ -1,6 +1,5 @@
 """Walks: people do what a page of the documentation says, in its order and with its own words."""
 
-import os
 import shlex
 import subprocess
 import sys
@@ -105,6 +104,8 @@ class Walk:
         item = self._take()
         assert isinstance(item, Picture), f"{self._path}: {item} is next, no picture"
         self.page.set_viewport_size({"width": WIDTH, "height": height})
+        # A tooltip would cover what is below it.
+        self.page.mouse.move(0, 0)
         self.settle()
         for locator in shows:
             expect(locator.first).to_be_in_viewport()
@@ -167,7 +168,7 @@ class Walk:
 
     def go(self, title: str) -> None:
         """Go to a page that the section names, by the navigation."""
-        self.page.locator(".st-key-product_header").get_by_role("link", name=self.name(title), exact=True).click()
+        self.page.get_by_role("link", name=self.name(title)).first.click()
         self.page.wait_for_load_state("networkidle")
         self.settle()
 
