@@ -87,6 +87,19 @@ def exports(walk: Walk) -> None:
 def people(walk: Walk) -> None:
     """Two people answer the same questions; a reviewer looks at both, and approves one question's traces."""
     page = walk.page
+    have_two_answer(walk)
+    walk.open("grace", PROJECT)
+    walk.go("Review")
+    walk.picture(page.get_by_role("region", name="Traces side by side"), page.get_by_text("Gold answer"))
+    decide(walk)
+    walk.go("Project")
+    walk.click("Overview")
+    expect(page.get_by_text("pairs of answers")).to_be_visible()
+
+
+def have_two_answer(walk: Walk) -> None:
+    """Have two people answer each question, and answer two of them: once differently, once the same."""
+    page = walk.page
     walk.run()
     walk.open("ada", PROJECT)
     walk.go("Project")
@@ -107,9 +120,11 @@ def people(walk: Walk) -> None:
         for you, answer in zip(("ada", "cleo"), answers, strict=True):
             walk.open(you, PROJECT, question=question)
             record(walk, answer)
-    walk.open("grace", PROJECT)
-    walk.go("Review")
-    walk.picture(page.get_by_role("region", name="Traces side by side"), page.get_by_text("Gold answer"))
+
+
+def decide(walk: Walk) -> None:
+    """Approve both traces of a question and undo that; approve one of the other question, and take it back."""
+    page = walk.page
     walk.click("Approve several")
     dialog = page.get_by_role("dialog")
     for you in ("ada", "cleo"):
@@ -127,9 +142,6 @@ def people(walk: Walk) -> None:
     walk.settle()
     walk.click("Take back")
     expect(page.get_by_text("Undone: 1 decision.")).to_be_visible()
-    walk.go("Project")
-    walk.click("Overview")
-    expect(page.get_by_text("pairs of answers")).to_be_visible()
 
 
 def own_texts(walk: Walk) -> None:

@@ -134,6 +134,21 @@ def let_review(walk: Walk, gold: Gold) -> None:
     """Ada makes Grace a reviewer, who returns the trace; Ada fixes it, and Grace approves it."""
     page = walk.page
     walk.section("Review")
+    appoint_grace(walk)
+    return_with_a_reason(walk)
+    walk.open("ada", PROJECT)
+    page.get_by_role("button", name=re.compile(rf"{walk.name('My work')}.*1 returned")).click()
+    walk.settle()
+    walk.click("Fix")
+    page.wait_for_url("**trace=**")
+    walk.settle()
+    walk.picture(page.get_by_text(REASON), page.get_by_label("Final answer", exact=True))
+    submit(walk, gold, gold["trace"]["final_answer"])
+    approve(walk)
+
+
+def appoint_grace(walk: Walk) -> None:
+    page = walk.page
     walk.go("Project")
     walk.click("Members")
     dialog = page.get_by_role("dialog")
@@ -144,6 +159,9 @@ def let_review(walk: Walk, gold: Gold) -> None:
     walk.click("Save")
     expect(dialog.get_by_text("you=grace")).to_be_visible()
 
+
+def return_with_a_reason(walk: Walk) -> None:
+    page = walk.page
     walk.open("grace", PROJECT)
     walk.go("Review")
     comment = page.locator("[class*='st-key-comment_'] :is(textarea, input)").first
@@ -154,15 +172,10 @@ def let_review(walk: Walk, gold: Gold) -> None:
     walk.click("Return")
     expect(page.get_by_text("Returned to its author.")).to_be_visible()
 
-    walk.open("ada", PROJECT)
-    page.get_by_role("button", name=re.compile(rf"{walk.name('My work')}.*1 returned")).click()
-    walk.settle()
-    walk.click("Fix")
-    page.wait_for_url("**trace=**")
-    walk.settle()
-    walk.picture(page.get_by_text(REASON), page.get_by_label("Final answer", exact=True))
-    submit(walk, gold, gold["trace"]["final_answer"])
 
+def approve(walk: Walk) -> None:
+    """Look at the history, approve the trace, take that back, and approve it again."""
+    page = walk.page
     walk.open("grace", PROJECT)
     walk.go("Review")
     walk.click("History")

@@ -77,25 +77,14 @@ class Walk:
 
     def run(self) -> str:
         """Write the next files, and run the next block of commands; returns what it prints."""
-        while isinstance(item := self._take(), File):
-            self._write(item)
-        assert isinstance(item, Commands), f"{self._path}: {item} is next, no commands"
-        return "".join(self._run_line(line) for line in item.lines)
-
-    def write(self) -> None:
-        """Write the files up to the next commands or picture."""
-        while isinstance(self._peek(), File):
-            item = self._take()
-            assert isinstance(item, File)
-            self._write(item)
+        return "".join(self._run_line(line) for line in self._take_commands().lines)
 
     def serve(self) -> None:
-        """Start the server, which the next block says, on a free port in place of the page's."""
-        item = self._take()
-        assert isinstance(item, Commands)
-        assert item.lines[-1].partition("#")[0].split()[-2:] in (["make", "run"], [".venv/bin/showhow", "run"]), item
-        for line in item.lines[:-1]:
+        """As `run`, where the last line starts the server: on a free port, in place of the one that runs."""
+        *lines, last = self._take_commands().lines
+        for line in lines:
             self._run_line(line)
+        assert shlex.split(last, comments=True) in (["make", "run"], [".venv/bin/showhow", "run"]), last
         self.showhow.stop()
         self.showhow.start()
 
@@ -127,6 +116,12 @@ class Walk:
         item = self._peek()
         assert item is not None, f"{self._path}, {self._sections[0].heading!r} has no further block or picture"
         return self._sections[0].items.pop(0)
+
+    def _take_commands(self) -> Commands:
+        while isinstance(item := self._take(), File):
+            self._write(item)
+        assert isinstance(item, Commands), f"{self._path}: {item} is next, no commands"
+        return item
 
     def _write(self, file: File) -> None:
         path = self.showhow.home / file.name
