@@ -15,7 +15,7 @@ from tests.browser.walks.walk import Walk
 from tools.registry import tool_title
 
 PROJECT = "Fictional people"
-REASON = "Step 5 says who it is."
+REASON = "Compare steps 2 and 5."
 Gold = dict[str, Any]
 
 
@@ -142,7 +142,10 @@ def let_review(walk: Walk, gold: Gold) -> None:
     walk.click("Fix")
     page.wait_for_url("**trace=**")
     walk.settle()
-    walk.picture(page.get_by_text(REASON), page.get_by_label("Final answer", exact=True))
+    walk.press("Ctrl+Shift+Enter")
+    field = page.get_by_label("Final answer", exact=True)
+    expect(field).to_have_value("Nobody")
+    walk.picture(page.get_by_text(REASON), field)
     submit(walk, gold, gold["trace"]["final_answer"])
     approve(walk)
 
