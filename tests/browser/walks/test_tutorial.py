@@ -237,6 +237,6 @@ def compare(walk: Walk) -> None:
     expect(figures).to_have_count(2)
     for row in figures.all():
         # The questions, and the score with its interval.
-        expect(row.locator("td").nth(1)).to_have_text("20")
+        expect(row.locator("td").nth(1)).to_have_text("12")
         expect(row.locator("td").nth(2)).to_have_text(re.compile(r"^\d\.\d+ \[\d\.\d+, \d\.\d+\]$"))
     walk.picture(figures.first, figures.last, page.get_by_role("region", name="Differences from the baseline"))
