@@ -183,7 +183,7 @@ def approve(walk: Walk) -> None:
     walk.go("Review")
     walk.click("History")
     history = page.get_by_role("dialog").get_by_label("History of the trace")
-    expect(history).to_contain_text("Nobody")
+    expect(history).to_contain_text("forked another trace at step 5")
     page.keyboard.press("Escape")
     expect(history).to_be_hidden()
     walk.settle()
