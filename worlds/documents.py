@@ -52,7 +52,7 @@ class UnreadableDocument(WorldError):
 def read_document(file: Path) -> Article:
     """The document as an article; UnreadableDocument if it has no text or is damaged."""
     try:
-        fields = run_bounded(parse_document, str(file), limits=READ_LIMITS)
+        fields = run_bounded(parse_document, str(file.absolute()), limits=READ_LIMITS)
     except WorkFailed as error:
         raise UnreadableDocument(f"{file.name} could not be read: {error}") from None
     if isinstance(fields, str):
@@ -73,7 +73,7 @@ def is_document(name: str) -> bool:
 def unpack_archive(file: Path, folder: Path) -> None:
     """Write the documents and article files of a zip archive into the folder; UnreadableDocument if it is damaged."""
     try:
-        problem = run_bounded(unpack, str(file), str(folder), limits=READ_LIMITS)
+        problem = run_bounded(unpack, str(file.absolute()), str(folder.absolute()), limits=READ_LIMITS)
     except WorkFailed as error:
         raise UnreadableDocument(f"{file.name} could not be unpacked: {error}") from None
     if problem:
