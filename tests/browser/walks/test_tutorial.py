@@ -221,7 +221,7 @@ def ask(walk: Walk) -> None:
     page.get_by_label(walk.name("Question"), exact=True).fill(question[1])
     walk.press("Ctrl+Enter")
     answer = page.locator(".conclusion .answer")
-    expect(answer).to_be_visible(timeout=90_000)
+    expect(answer).to_be_visible(timeout=180_000)
     walk.settle()
     walk.picture(answer, steps(walk))
     walk.click("Fix this")
