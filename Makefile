@@ -61,8 +61,8 @@ bench: $(VENV)/installed-dev ## measure; JSON lines (ONLY=name for one)
 rooms: $(VENV)/installed-dev ## draw the picture of the rooms in ARCHITECTURE.md anew
 	@$(BIN)/python docs/draw_rooms.py
 
-screenshots: $(VENV)/installed-dev ## draw the README's pictures anew
-	@$(BIN)/python -m tests.browser.screenshots
+screenshots: $(VENV)/installed-dev ## draw the pictures of the documentation anew, by doing what its pages say
+	SHOWHOW_DRAW_PICTURES=docs $(BIN)/pytest tests/browser/walks
 
 lock: $(VENV)/installed-dev ## write the lock files anew from the pins of requirements.txt and requirements-dev.txt
 	@for name in requirements requirements-dev; do \

@@ -17,7 +17,6 @@ from db.database import RowNotFound
 from db.models import UNFINISHED_ENDINGS, Assignment, Attempt, Project, Question, Run, Score, Trace, User
 from db.projects import COMPLETED_STATUSES
 from db.trace_states import is_held
-from db.types import utc_now
 from db.unanswerable import find_gold_reason, group_of_question, says_unanswerable
 
 VERIFICATION_NAME = "verify"

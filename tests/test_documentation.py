@@ -69,6 +69,13 @@ def test_every_shown_command_parses(page: Path):
             raise AssertionError(f"{command}: {error}") from error
 
 
+def test_the_readme_points_to_both_examples_that_need_no_world():
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    section = next(part for part in readme.split("\n- ") if "docs/how-to/any-task.md" in part)
+    assert "SQLite" in section
+    assert "MCP" in section
+
+
 def test_the_pages_show_commands():
     assert sum(len(shown_commands(page)) for page in PAGES) > 40
 

@@ -54,7 +54,7 @@ class UnreadableDocument(WorldError):
 def read_document(file: Path) -> Article:
     """The document as an article; UnreadableDocument if it has no text or is damaged."""
     try:
-        fields = run_bounded(parse_document, str(file), limits=_choose_limits(file))
+        fields = run_bounded(parse_document, str(file.absolute()), limits=_choose_limits(file))
     except WorkFailed as error:
         raise UnreadableDocument(f"{file.name} could not be read: {error}") from None
     if isinstance(fields, str):
@@ -83,7 +83,7 @@ def is_document(name: str) -> bool:
 def unpack_archive(file: Path, folder: Path) -> None:
     """Write the documents and article files of a zip archive into the folder; UnreadableDocument if it is damaged."""
     try:
-        problem = run_bounded(unpack, str(file), str(folder), limits=_choose_limits(file))
+        problem = run_bounded(unpack, str(file.absolute()), str(folder.absolute()), limits=_choose_limits(file))
     except WorkFailed as error:
         raise UnreadableDocument(f"{file.name} could not be unpacked: {error}") from None
     if problem:

@@ -9,6 +9,11 @@ def test_every_page_of_the_app_has_its_help():
         assert f"The {entry.title} page" in help_of(entry.name).html
 
 
+def test_the_comments_of_a_page_are_not_shown():
+    assert "not run" in (DOCS / "how-to" / "install-and-serve.md").read_text(encoding="utf-8")
+    assert not any("not run:" in page.html for page in help_pages().values())
+
+
 def test_every_link_leads_to_a_page_a_heading_or_a_picture():
     pages = help_pages()
     assert len(pages) > 40

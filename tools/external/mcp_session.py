@@ -7,11 +7,13 @@ size of a response; what a server sends is checked before MCP's client sees it (
 import asyncio
 import os
 import shutil
+import sys
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
 from concurrent.futures import Future
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, TypeVar
 
 import anyio
@@ -250,7 +252,9 @@ class McpSession:
             yield incoming, outgoing
 
     def _build_command(self, command: str) -> ServerCommand:
-        if (program := shutil.which(command, path=self._environ.get("PATH", os.defpath))) is None:
+        # As in Showhow's activated environment: its `python` has the packages that Showhow has, which few others have.
+        path = f"{Path(sys.executable).parent}{os.pathsep}{self._environ.get('PATH', os.defpath)}"
+        if (program := shutil.which(command, path=path)) is None:
             raise ToolError(
                 f"there is no program {command} here; install it, or correct the command", ErrorKind.UNAVAILABLE
             )

@@ -279,7 +279,7 @@ def _show_list(
         st.space("stretch")
         is_refused = not may_export(library.services.database)
         if st.button(
-            "Export …",
+            "Export",
             key="export",
             shortcut="Alt+E",
             type="tertiary",

@@ -39,7 +39,6 @@ from db.projects import DEFAULT_INSTRUCTION
 from db.question_list import count_question_states
 from db.trace_record import TRACE_STATUSES
 from db.traces import count_stored_traces, count_traces
-from db.types import load_json
 from db.unanswerable import read_unanswerable
 from db.users import ADMIN
 from evaluation.statistics import AnswerAgreement, measure_answer_agreement

@@ -15,7 +15,7 @@ import pytest
 from guard.tree_usage import descendants
 from tests.servers.faulty_server import run_faulty_server, status
 from tests.servers.weather_started import PATIENCE, SECRET, WEATHER, registry_of, served, weather_by_command
-from tools.external.config import McpServerConfig
+from tools.external.config import ExternalToolsConfig, McpServerConfig
 from tools.external.mcp_session import MAX_MESSAGE_BYTES
 from tools.registry import BUILT_IN_TOOLS, ToolRegistry
 from tools.tool import Observation, ToolContext
@@ -204,6 +204,15 @@ def test_a_call_that_hangs_ends_at_its_limit_and_its_stuck_server_is_replaced(no
     assert before
     assert "did not answer within its limit of 4 s" in failed(registry, "wait", nowhere, seconds=600)
     assert all(map(gone, before))
+    registry.close()
+
+
+@pytest.mark.parametrize("command", ["python", "python3"])
+def test_the_command_python_is_that_of_showhow_whatever_is_on_the_path(command: str) -> None:
+    declared = McpServerConfig(command=command, args=[str(WEATHER), "stdio"], environment=["WEATHER_KEY"])
+    environ = {**os.environ, "PATH": "/nowhere", "WEATHER_KEY": SECRET}
+    registry = ToolRegistry(ExternalToolsConfig(servers={"weather": declared}), environ)
+    assert registry.problem("weather_say") is None
     registry.close()
 
 
