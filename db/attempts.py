@@ -34,6 +34,7 @@ from db.models import (
     Step,
     Trace,
 )
+from db.removed_rows import WITH_REMOVED
 from db.serialization import insert_rows
 from db.types import utc_now
 from db.users import ADMIN, REVIEWER, require_acting_role
@@ -171,7 +172,7 @@ def list_asked_questions(session: Session, run_id: UUID) -> list[Question]:
     """List the questions of the run in order."""
     rows = select(Question).join(Attempt, Attempt.question_id == Question.id)
     rows = rows.where(Attempt.run_id == run_id, Attempt.repetition == 1).order_by(Attempt.position)
-    return list(session.scalars(rows))
+    return list(session.scalars(rows, execution_options=WITH_REMOVED))
 
 
 def end_attempt_of_trace(session: Session, trace: Trace) -> None:
@@ -287,6 +288,7 @@ def list_answers_without_score(
         .where(Attempt.run_id == run_id, Attempt.ending == "answered", ~scored)
         .order_by(Attempt.position)
         .limit(limit)
+        .execution_options(**WITH_REMOVED)
     )
     return [AnswerToScore(attempt, token, answer or "", gold) for attempt, token, answer, gold in rows]
 
@@ -309,6 +311,7 @@ def list_finished_answers(session: Session, run_id: UUID) -> list[FinishedAnswer
         .join(Question, Question.id == Attempt.question_id)
         .where(Attempt.run_id == run_id, Attempt.ending.not_in(UNFINISHED_ENDINGS))
         .order_by(Attempt.position)
+        .execution_options(**WITH_REMOVED)
     )
     return [FinishedAnswer(key, token, str(ending), answer, question) for key, token, ending, answer, question in rows]
 

@@ -11,6 +11,7 @@ import typer
 
 from app.cli.options import GoldWorldOption
 from app.cli.output import CommandError, UnboundedOption, emit, fail_on_interrupt, open_atomically
+from app.cli.removals import add_removal_commands
 from app.cli.score import report_lines
 from app.imports import finish_interrupted_imports
 from app.progress import print_progress
@@ -20,6 +21,9 @@ from db.comparisons import MetricVersion
 from db.database import Database
 from db.models import Run
 from db.projects import find_project
+from db.removal_kinds import Kind
+from db.removals import find_key
+from db.renaming import name_run
 from evaluation.comparison import (
     MAX_COMPARED_RUNS,
     OWN_CLUSTER,
@@ -196,6 +200,7 @@ def _format_estimate(value: float, estimate: Estimate | None, sign: str = "") ->
 
 
 app = typer.Typer(no_args_is_help=True, help="List runs, score them by other metrics, and exchange them as logs.")
+add_removal_commands(app, Kind.RUN)
 
 
 @app.command("list")
@@ -214,6 +219,22 @@ def list_runs(*, project: ProjectOption = None, as_json: AsJson = False) -> None
         f"{row['id']}  {row['started_at']}  {row['answered']:,} of {row['questions']:,}  {row['label']}" for row in rows
     ]
     emit(rows, "\n".join(lines) or "no runs yet; `showhow verify` makes one", as_json=as_json)
+
+
+@app.command()
+def rename(
+    run: Annotated[str, typer.Argument(help="The id of a run, its beginning, or its name.")],
+    name: Annotated[str | None, typer.Argument(help='Its new name; "" for none.')] = None,
+    *,
+    note: Annotated[str | None, typer.Option(help="Its new note.")] = None,
+) -> None:
+    """Give a run a name and a note, by which it is told apart everywhere."""
+    if name is None and note is None:
+        raise typer.BadParameter("give a name, or a note with --note")
+    database = current_services().database
+    with database.begin() as session:
+        stored = name_run(session, UUID(str(find_key(session, Kind.RUN, run))), title=name, note=note)
+    emit({"name": stored.title, "note": stored.note}, f"run {stored.id}: {stored.title or 'no name'}", as_json=False)
 
 
 @app.command("score")

@@ -11,6 +11,7 @@ from uuid import UUID
 import typer
 
 from app.cli.output import CommandError, UnboundedOption, emit, fail_on_interrupt, open_atomically
+from app.cli.removals import add_removal_commands
 from app.imports import finish_interrupted_imports, import_traces
 from app.progress import print_count, print_progress, print_result
 from app.services import authorize_verb, current_services
@@ -18,6 +19,7 @@ from app.trace_export import ExportPlan, write_traces
 from db.database import StoreError
 from db.libraries import DemonstrationFilter
 from db.projects import find_project
+from db.removal_kinds import Kind
 from db.serialization import to_json_fields
 from db.trace_record import TRACE_STATUSES, TraceChange, TraceRecord, list_changes
 from db.traces import list_trace_summaries, load_trace
@@ -97,6 +99,7 @@ def _truncate(text: str) -> str:
 
 
 app = typer.Typer(no_args_is_help=True, help="Import, export, list, show and replay traces.")
+add_removal_commands(app, Kind.DRAFT)
 app.command("replay")(replay)
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
