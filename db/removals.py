@@ -5,6 +5,7 @@ demonstrations of a frozen library. A deletion is final after KEPT_DAYS, when `p
 The rows of a world are its project's; its folder is moved by app/removals.py.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -30,6 +31,7 @@ from db.users import ADMIN, REVIEWER, acting_person, require_acting_role
 _NAME_CHARACTERS = 120
 _TRACES_OF_A_TRANSACTION = 200
 _LISTED_VERSIONS = 3
+_KEYS_OF_A_QUERY = 500
 
 
 _MODELS: dict[Kind, type[Removable]] = {
@@ -87,8 +89,13 @@ class RemovalEffect:
     stays: tuple[str, ...] = ()
     """What rests on it and stays, one sentence each."""
 
+    @property
+    def title(self) -> str:
+        """What goes, in a sentence."""
+        return f"{self.kind.capitalize()} {self.name}{format_touched(self.touched)}."
+
     def __str__(self) -> str:
-        return " ".join([f"{self.kind.capitalize()} {self.name}{format_touched(self.touched)}.", *self.stays])
+        return " ".join([self.title, *self.stays])
 
 
 def format_touched(touched: dict[str, int]) -> str:
@@ -138,24 +145,30 @@ def find_removal(session: Session, kind: Kind, text: str) -> Removal:
     return matching[0]
 
 
-def describe_removal(session: Session, kind: Kind, key: UUID | str) -> RemovalEffect:
-    """What archiving or deleting it would do; RowNotFound if it is not there."""
+def describe_removal(
+    session: Session, kind: Kind, key: UUID | str, others: Sequence[UUID] = ()
+) -> RemovalEffect:
+    """What archiving or deleting it would do, with `others` if it is a question; RowNotFound if it is not there."""
     if kind == Kind.WORLD:
         return RemovalEffect(kind, str(key), {}, tuple(_list_what_needs_world(session, str(key))))
     row = _get(session, kind, key)
-    touched = {
-        _NOUNS[model]: session.scalar(select(func.count()).select_from(model).where(condition)) or 0
-        for model, condition in _rows_that_go(kind, row.id)
-    }
+    touched: Counter[str] = Counter()
+    for model, condition in _rows_that_go(kind, row.id, others):
+        touched[_NOUNS[model]] += session.scalar(select(func.count()).select_from(model).where(condition)) or 0
     if kind == Kind.DRAFT:
         steps = select(func.count()).select_from(Step).where(Step.trace_id == row.id, Step.removed_at.is_(None))
-        touched = {"step": session.scalar(steps) or 0}
-    return RemovalEffect(kind, _name(session, row), touched, tuple(_list_what_stays(session, kind, row)))
+        touched["step"] = session.scalar(steps) or 0
+    return RemovalEffect(kind, _name(session, row), dict(touched), tuple(_list_what_stays(session, kind, row)))
 
 
-def remove(session: Session, kind: Kind, key: UUID | str, *, archives: bool = False) -> Removal:
-    """Archive or delete it with all that goes with it; Conflict while a run of it is at work."""
-    effect = describe_removal(session, kind, key)
+def remove(
+    session: Session, kind: Kind, key: UUID | str, *, archives: bool = False, others: Sequence[UUID] = ()
+) -> Removal:
+    """Archive or delete it with all that goes with it; Conflict while a run of it is at work.
+
+    `others` are further questions of the same project, which are restored together with it.
+    """
+    effect = describe_removal(session, kind, key, others)
     actor = acting_person(session)
     removal = Removal(
         kind=kind,
@@ -170,19 +183,19 @@ def remove(session: Session, kind: Kind, key: UUID | str, *, archives: bool = Fa
     else:
         row = _get(session, kind, key)
         _authorize(session, kind, row)
-        _mark(session, kind, row, removal)
+        _mark(session, kind, row, removal, others)
     session.add(removal)
     session.flush()
     return removal
 
 
-def _mark(session: Session, kind: Kind, row: Any, removal: Removal) -> None:
+def _mark(session: Session, kind: Kind, row: Any, removal: Removal, others: Sequence[UUID]) -> None:
     session.refresh(row, with_for_update=True)
     if kind == Kind.DRAFT and (row.status != "draft" or row.author_id is None):
         raise Conflict(f"this trace is {row.status}, and only a person's draft can be deleted")
     if at_work := _list_runs_at_work(session, kind, row.id):
         raise Conflict(f"a run of it is at work ({at_work[0]}); stop it first, then try again")
-    for model, condition in _rows_that_go(kind, row.id):
+    for model, condition in _rows_that_go(kind, row.id, others):
         change = update(model).where(condition).values(removal_id=removal.id)
         session.execute(change, execution_options={"synchronize_session": False})
     row.removal_id = removal.id
@@ -290,12 +303,18 @@ def _require_owner(session: Session, kind: Kind, row: Any) -> None:
         raise Conflict(f"the {owner.__name__.lower()} of this {kind} is archived or deleted; restore that first")
 
 
-def _rows_that_go(kind: Kind, key: UUID) -> list[tuple[type[Any], ColumnElement[bool]]]:
+def _rows_that_go(
+    kind: Kind, key: UUID, others: Sequence[UUID] = ()
+) -> list[tuple[type[Any], ColumnElement[bool]]]:
     """The rows that go with it, those first that are found by the others."""
     if kind == Kind.RUN:
         return [(Trace, Trace.run_id == key)]
     if kind == Kind.QUESTION:
-        return [(Trace, Trace.question_id == key)]
+        rest = [others[start : start + _KEYS_OF_A_QUERY] for start in range(0, len(others), _KEYS_OF_A_QUERY)]
+        of_rest = [
+            pair for keys in rest for pair in ((Trace, Trace.question_id.in_(keys)), (Question, Question.id.in_(keys)))
+        ]
+        return [(Trace, Trace.question_id == key), *of_rest]
     if kind != Kind.PROJECT:
         return []
     questions = select(Question.id).where(Question.project_id == key)

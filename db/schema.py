@@ -15,7 +15,15 @@ from alembic.util import CommandError
 from sqlalchemy import Connection, create_engine, func, select, text
 from sqlalchemy.orm import Session
 
-from db import leases, libraries, model_calls, rate_limits, recording  # noqa: F401 - so that their tables are known
+from db import (  # noqa: F401 - so that their tables are known
+    leases,
+    libraries,
+    model_calls,
+    rate_limits,
+    recording,
+    removals,
+    unsent_questions,
+)
 from db.database import Database, StoreError, StoreUnavailable, translate_errors
 from db.foreign_objects import (
     REMEDY,

@@ -2,7 +2,7 @@
 
 import io
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, BinaryIO
 from uuid import UUID
@@ -214,11 +214,19 @@ def list_runs(*, project: ProjectOption = None, as_json: AsJson = False) -> None
         figures = load_figures(database, run.id)
         counts = {name: figures[name] for name in ("questions", "answered", "refused", "failed", "left")}
         started = run.started_at.isoformat(timespec="seconds")
-        rows.append({"id": str(run.id), "label": labels[run.id], "started_at": started, "world": run.world, **counts})
+        named = {"name": run.title, "note": run.note}
+        row = {"id": str(run.id), "label": labels[run.id], **named, "started_at": started, "world": run.world, **counts}
+        rows.append(row | {"f1": figures["f1"]})
     lines = [
-        f"{row['id']}  {row['started_at']}  {row['answered']:,} of {row['questions']:,}  {row['label']}" for row in rows
+        f"{row['id']}  {row['started_at']}  {row['answered']:,} of {row['questions']:,}  {_score(row)}  {row['label']}"
+        + (f" ({row['note']})" if row["note"] else "")
+        for row in rows
     ]
     emit(rows, "\n".join(lines) or "no runs yet; `showhow verify` makes one", as_json=as_json)
+
+
+def _score(row: Mapping[str, Any]) -> str:
+    return "F1 -   " if row["f1"] is None else f"F1 {row['f1']:.2f}"
 
 
 @app.command()

@@ -1,4 +1,4 @@
-"""Let projects, questions, traces, runs and libraries be archived and deleted, and runs have a name and a note."""
+"""Let things be archived and deleted, runs have a name and a note, and what is typed on Ask be stored."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -31,6 +31,15 @@ def upgrade() -> None:
         sa.Column("removed_at", sa.DateTime(timezone=True), nullable=False),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_removal")),
     )
+    op.create_table(
+        "unsent_question",
+        sa.Column("user_id", sa.Uuid(), nullable=False),
+        sa.Column("text", sa.Text(), nullable=False),
+        sa.Column("page_number", sa.Integer(), nullable=False),
+        sa.Column("saved_at", sa.DateTime(timezone=True), nullable=False),
+        sa.ForeignKeyConstraint(["user_id"], ["user.id"], name=op.f("fk_unsent_question_user_id_user")),
+        sa.PrimaryKeyConstraint("user_id", name=op.f("pk_unsent_question")),
+    )
     for table in REMOVABLE:
         op.add_column(table, sa.Column("removal_id", sa.Uuid()))
     for column in ("title", "note"):
@@ -58,4 +67,5 @@ def downgrade() -> None:
         op.drop_column("run", column)
     for table in REMOVABLE:
         op.drop_column(table, "removal_id")
+    op.drop_table("unsent_question")
     op.drop_table("removal")

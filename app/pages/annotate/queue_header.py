@@ -9,12 +9,14 @@ from uuid import UUID
 
 import streamlit as st
 
+from app import removals
 from app.widgets.page_layout import disarm_images, escape_html, escape_markdown, format_sentence, format_when
 from app.widgets.queue import OpenedTrace, current_project, discarded_traces, postpone_trace
 from app.widgets.url_state import clear_url_parameters
 from db import own_questions, projects, queue, recording, traces, users, verifications
 from db.database import Database, StoreError
 from db.models import Project, Trace, User
+from db.removal_kinds import Kind
 from db.trace_record import TraceRecord
 from evaluation.repairs import VerificationFailure, list_open_failures
 from runs.ask import FreeQuestion
@@ -50,7 +52,11 @@ def show_queue_header(services: Services, person: User, opened: OpenedTrace | No
 
 def _show_question(record: TraceRecord | None, project: Project, progress: queue.ProjectProgress) -> None:
     shown_project = record.project if record else project
-    position = f"Question {record.question.position} of {progress.total}" if record else f"{progress.total} questions"
+    position = f"{progress.total} questions"
+    if record:
+        # Deleted questions leave gaps in the numbers.
+        of = f" of {progress.total}" if record.question.position <= progress.total else ""
+        position = f"Question {record.question.position}{of}"
     if shown_project.id != project.id:
         position = f"A question of {escape_markdown(shown_project.name)}, beside {escape_markdown(project.name)}"
     world = f" · world: {escape_markdown(shown_project.world)}" if shown_project.world else ""
@@ -74,7 +80,7 @@ def _show_buttons(
         )
     label = f"My work :orange-badge[{returned} returned]" if returned else "My work"
     if st.button(label, key="queue", shortcut="Alt+Q", on_click=_forget_last_act, icon=":material/inbox:"):
-        _show_work(database, project, person)
+        _show_work(services, project, person)
     is_repaired = is_verified and bool(person.roles)
     if is_repaired and st.button(
         "Repairs", key="repairs", shortcut="Alt+E", icon=":material/build:", on_click=_forget_last_act
@@ -252,7 +258,7 @@ def _show_work(database: Database, project: Project, person: User) -> None:
             _show_entry("Return to my queue", question.id, question.summary, f"Skipped: {reason}", unskip)
     elif tab == "Drafts":
         for item in drafts:
-            discard = partial(_discard_draft, database, item.trace, person.id)
+            discard = partial(_discard_draft, services, item.trace)
             _show_entry(
                 "Continue", item.trace.id, item.question.summary, _describe_own_trace(item.trace), None, discard
             )
@@ -290,15 +296,14 @@ def _show_entry(  # noqa: PLR0913, PLR0917 - what a row shows, and its acts
             st.button("Discard", key=f"ask_{asks}", type="tertiary", on_click=ask)
     if discard is not None and st.session_state.get(asks):
         with st.container(horizontal=True, vertical_alignment="center"):
-            st.markdown("Its steps are deleted, and cannot be brought back.", width="stretch")
+            st.markdown(f"It is deleted with its steps. {removals.DELETION_NOTE}", width="stretch")
             st.button("Discard the draft", key=f"confirm_{asks}", type="primary", on_click=_act, args=(discard,))
             keep = partial(st.session_state.pop, asks, None)
             st.button("Keep it", key=f"keep_{asks}", on_click=keep)
 
 
-def _discard_draft(database: Database, trace: Trace, person_id: UUID) -> None:
-    with database.begin() as session:
-        queue.discard_draft(session, trace.id, seen=trace.version, by=person_id)
+def _discard_draft(services: Services, trace: Trace) -> None:
+    removals.remove(services, Kind.DRAFT, trace.id)
     discarded_traces().add(trace.id)
     if st.query_params.get("trace") == str(trace.id):
         clear_url_parameters("trace")
