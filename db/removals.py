@@ -261,8 +261,9 @@ def may_restore(session: Session, removal: Removal) -> bool:
 
 
 def _get(session: Session, kind: Kind, key: UUID | str) -> Any:
-    row = session.get(_MODELS[kind], UUID(str(key)))
-    if row is None:
+    row: Any = session.get(_MODELS[kind], UUID(str(key)))
+    # The session may have read a removed one for something that rests on it.
+    if row is None or row.removal_id is not None:
         raise RowNotFound(f"there is no {kind} {key}; it may be deleted already: Settings lists it then")
     return row
 

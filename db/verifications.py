@@ -102,12 +102,16 @@ def list_gold_questions(session: Session, project_id: UUID) -> list[Question]:
 
 
 def list_outcomes(session: Session, run: Run, *, failed: bool = False) -> list[VerificationOutcome]:
-    """List the results of the verification's attempts in order; with `failed`, only those of failed questions."""
+    """List the results of the verification's attempts in order.
+
+    With `failed`, only those of questions to be repaired: failed ones that are neither archived nor deleted.
+    """
     conditions = [Attempt.run_id == run.id]
     if failed:
         conditions += [
             Attempt.ending.not_in(UNFINISHED_ENDINGS),
             Attempt.met_unavailable_source.is_(False),
+            Question.removal_id.is_(None),
             (Score.value < CORRECT_SCORE) | Score.value.is_(None),
         ]
     return list(_load_outcomes(session, conditions))

@@ -1,10 +1,11 @@
 """`archive`, `delete` and `restore`: the same commands for projects, questions, traces, runs, libraries and worlds."""
 
+import sys
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from app.cli.output import emit
+from app.cli.output import CommandError, emit
 from app.services import current_services
 from db.removal_kinds import KEPT_DAYS, Kind
 
@@ -51,7 +52,11 @@ def _confirm(kind: Kind, what: str) -> None:
     from app import removals  # noqa: PLC0415
 
     effect = removals.describe(current_services(), kind, _find(kind, what))
-    typer.confirm(f"{effect} {removals.DELETION_NOTE} Delete it?", abort=True, err=True)
+    question = f"{effect} {removals.DELETION_NOTE}"
+    if not sys.stdin.isatty():
+        raise CommandError(f"{question} Delete it with --yes")
+    if not typer.confirm(f"{question} Delete it?", err=True):
+        raise CommandError("nothing was deleted")
 
 
 def _find(kind: Kind, what: str) -> Any:

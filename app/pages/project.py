@@ -101,7 +101,7 @@ def _show_manage(services: Services, project: Project) -> None:
         with services.database.begin() as session:
             st.query_params["project"] = rename_project(session, project.name, name).name
 
-    show_manage_menu(services, Kind.PROJECT, project.id, NameForm(project.name, save), parameter="project")
+    show_manage_menu(services, Kind.PROJECT, project.id, NameForm(project.name, save), parameters=["project"])
 
 
 @st.dialog("New project", width="medium")

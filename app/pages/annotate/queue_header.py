@@ -10,6 +10,7 @@ from uuid import UUID
 import streamlit as st
 
 from app import removals
+from app.widgets.manage import show_manage_menu, show_removal_notice
 from app.widgets.page_layout import disarm_images, escape_html, escape_markdown, format_sentence, format_when
 from app.widgets.queue import OpenedTrace, current_project, discarded_traces, postpone_trace
 from app.widgets.url_state import clear_url_parameters
@@ -18,6 +19,7 @@ from db.database import Database, StoreError
 from db.models import Project, Trace, User
 from db.removal_kinds import Kind
 from db.trace_record import TraceRecord
+from db.users import ADMIN
 from evaluation.repairs import VerificationFailure, list_open_failures
 from runs.ask import FreeQuestion
 from runs.services import Services
@@ -31,6 +33,7 @@ _PROBLEM = "dialog_problem"
 
 def show_queue_header(services: Services, person: User, opened: OpenedTrace | None) -> None:
     """Draw the project's progress, the question, and the buttons of the queue."""
+    show_removal_notice()
     database = services.database
     project = current_project(database)
     if project is None:
@@ -95,6 +98,10 @@ def _show_buttons(
             st.button("Later", key="later", shortcut="Alt+L", on_click=postpone_trace, args=(record.trace.id,))
         if not is_answered and st.button("Skip", key="skip", shortcut="Alt+K", on_click=_forget_last_act):
             _show_skip(database, record.question.id, person)
+    if record is not None and ADMIN in person.roles:
+        show_manage_menu(
+            services, Kind.QUESTION, record.question.id, parameters=["question", "trace"], label="Question"
+        )
     if st.button("Guidelines", key="guidelines", shortcut="Alt+G", icon=":material/menu_book:"):
         _show_guidelines(record.project if record else project)
 
@@ -223,8 +230,9 @@ def _show_repair(failure: VerificationFailure) -> None:
 
 
 @st.dialog("My work", width="medium")
-def _show_work(database: Database, project: Project, person: User) -> None:
+def _show_work(services: Services, project: Project, person: User) -> None:
     _close_dialog_when_done()
+    database = services.database
     with database.read() as session:
         returned = queue.list_returned_traces(session, project.id, person.id)
         drafts = queue.list_drafts(session, project.id, person.id)

@@ -120,7 +120,7 @@ def _show_manage(services: Services, version: LibraryVersion) -> None:
             rename_library(session, version.name, name)
         go_to_library(f"{name}:{version.number}")
 
-    show_manage_menu(services, Kind.LIBRARY, version.id, NameForm(version.name, save), parameter="library")
+    show_manage_menu(services, Kind.LIBRARY, version.id, NameForm(version.name, save), parameters=["library"])
 
 
 def show_library(library: SelectedLibrary, person: User) -> None:

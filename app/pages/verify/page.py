@@ -9,7 +9,7 @@ import streamlit as st
 from app.pages.verify.answers import OPENED_ANSWER, format_score, show_answers
 from app.pages.verify.start_dialog import DEFAULT_PARALLEL, show_verify_dialog
 from app.widgets.job_panel import VERIFICATION_JOB, may_start, show_verb_job, start_verb_job
-from app.widgets.manage import NameForm, show_manage_menu, show_removal_notice
+from app.widgets.manage import show_removal_notice, show_run_menu
 from app.widgets.page_layout import escape_markdown, format_sentence, format_when, show_head, show_title
 from app.widgets.person import acting_services
 from app.widgets.queue import current_project
@@ -19,8 +19,6 @@ from app.widgets.url_state import clear_url_parameters
 from db import runs, verifications
 from db.database import Database, StoreError
 from db.models import Project, Run, User
-from db.removal_kinds import Kind
-from db.renaming import name_run
 from evaluation.metrics import METRICS
 from evaluation.repairs import (
     count_demonstrations_by_kind,
@@ -277,19 +275,6 @@ def _show_row(run: Run, report: VerificationReport, *, chosen: bool) -> None:
         st.caption(f"{format_when(run.started_at)}: {report['right']:,} of {report['questions']:,} right{score}{left}")
 
 
-def _show_manage(services: Services, run: Run) -> None:
-    """Draw the menu with the name and the note of the run, for those who may change them."""
-
-    def save(title: str, note: str) -> None:
-        with services.database.begin() as session:
-            name_run(session, run.id, title=title, note=note)
-
-    if may_start(services.database, VERIFICATION_JOB):
-        show_manage_menu(
-            services, Kind.RUN, run.id, NameForm(run.title, save, run.note), parameter="verification"
-        )
-
-
 def _open_verification(run_id: UUID) -> None:
     clear_url_parameters("from")
     st.query_params["verification"] = str(run_id)
@@ -320,7 +305,7 @@ else:
         if running:
             st.fragment(rerun_when_started, run_every=REFRESH_SECONDS)(services.database, project, latest)
         if run is not None:
-            _show_manage(services, run)
+            show_run_menu(services, run, parameters=["verification"])
             at_work = running or workers is not None
             st.fragment(show_verification, run_every=REFRESH_SECONDS if at_work else None)(
                 services, project, run, workers, running=at_work

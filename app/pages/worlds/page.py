@@ -46,7 +46,7 @@ def _show_manage(world: SelectedWorld) -> None:
         rename_world(world.services, world.name, name)
         st.query_params["world"] = name
 
-    show_manage_menu(world.services, Kind.WORLD, world.name, NameForm(world.name, save), parameter="world")
+    show_manage_menu(world.services, Kind.WORLD, world.name, NameForm(world.name, save), parameters=["world"])
 
 
 def show_view(world: SelectedWorld, person: User) -> None:
