@@ -23,6 +23,7 @@ from db.models import Assignment, Attempt, Library, Project, Question, Run, Scor
 from db.projects import find_assignment, find_project, get_project
 from db.removal_kinds import KEPT_DAYS, Kind
 from db.removed_rows import REMOVABLE, WITH_REMOVED
+from db.renaming import roles_for_run
 from db.runs import ASK_RUN_NAME
 from db.traces import delete_traces
 from db.types import Base, Removable, utc_now
@@ -271,6 +272,8 @@ def _get(session: Session, kind: Kind, key: UUID | str) -> Any:
 def _name(session: Session, row: Any) -> str:
     if isinstance(row, Library):
         return f"{row.name}:{row.number}"
+    if isinstance(row, Run) and row.name == ASK_RUN_NAME and not row.title:
+        row = session.scalar(select(Trace).where(Trace.run_id == row.id).limit(1)) or row
     if isinstance(row, Trace):
         row = session.get_one(Question, row.question_id, execution_options=WITH_REMOVED)
     if isinstance(row, Question):
@@ -284,14 +287,11 @@ def _name(session: Session, row: Any) -> str:
 
 def _authorize(session: Session, kind: Kind, row: Any) -> None:
     """Conflict unless the person who acts has the role, wrote the draft or asked the question."""
+    accepted = roles_for_run(session, row) if isinstance(row, Run) else _ROLES.get(kind, (ADMIN,))
     actor = acting_person(session)
-    owner = None
-    if isinstance(row, Trace) and row.author_id is not None:
-        owner = session.get_one(User, row.author_id).name
-    if isinstance(row, Run) and row.name == ASK_RUN_NAME:
-        owner = row.configuration.get("asked_by")
-    is_own = actor is not None and actor.name == owner
-    require_acting_role(session, *(() if is_own else _ROLES.get(kind, (ADMIN,))))
+    if isinstance(row, Trace) and row.author_id is not None and actor is not None:
+        accepted = () if session.get_one(User, row.author_id).name == actor.name else accepted
+    require_acting_role(session, *accepted)
 
 
 def _require_owner(session: Session, kind: Kind, row: Any) -> None:

@@ -60,14 +60,19 @@ def rename_world(session: Session, name: str, new_name: str) -> None:
         session.execute(change, execution_options={**WITH_REMOVED, "synchronize_session": False})
 
 
+def roles_for_run(session: Session, run: Run) -> tuple[str, ...]:
+    """Who may name, archive and delete the run: any role for the person who asked its question."""
+    actor = acting_person(session)
+    is_own = actor is not None and run.name == ASK_RUN_NAME and run.configuration.get("asked_by") == actor.name
+    return () if is_own else (REVIEWER, ADMIN)
+
+
 def name_run(session: Session, run_id: UUID, *, title: str | None = None, note: str | None = None) -> Run:
     """Change the name and the note of a run that are given; the person who asked may, reviewers and administrators."""
     run = session.get(Run, run_id)
     if run is None:
         raise RowNotFound(f"there is no run {run_id}; `showhow runs list` lists them")
-    actor = acting_person(session)
-    is_own = actor is not None and run.name == ASK_RUN_NAME and run.configuration.get("asked_by") == actor.name
-    require_acting_role(session, *(() if is_own else (REVIEWER, ADMIN)))
+    require_acting_role(session, *roles_for_run(session, run))
     if title is not None and len(title.strip()) > MAX_TITLE_LENGTH:
         raise Conflict(f"the name of a run has at most {MAX_TITLE_LENGTH} characters; write the rest into its note")
     run.title = run.title if title is None else " ".join(title.split())

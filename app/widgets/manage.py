@@ -13,8 +13,8 @@ from app.widgets.url_state import clear_url_parameters
 from db.database import StoreError
 from db.models import Run
 from db.removal_kinds import Kind
-from db.renaming import MAX_TITLE_LENGTH, name_run
-from db.users import ADMIN, REVIEWER, has_acting_role
+from db.renaming import MAX_TITLE_LENGTH, name_run, roles_for_run
+from db.users import has_acting_role
 from runs.services import Services
 from worlds.folder import WorldError
 
@@ -59,7 +59,7 @@ def show_run_menu(services: Services, run: Run, label: str = "Manage", *, parame
             name_run(session, run.id, title=title, note=note)
 
     with services.database.read() as session:
-        may_change = has_acting_role(session, REVIEWER, ADMIN)
+        may_change = has_acting_role(session, *roles_for_run(session, run))
     if may_change:
         form = NameForm(run.title, save, run.note)
         show_manage_menu(services, Kind.RUN, run.id, form, parameters=parameters, label=label)

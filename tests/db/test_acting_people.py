@@ -27,7 +27,7 @@ from db.users import ADMIN, ANNOTATOR, REVIEWER, ROLES, ActingPerson
 
 READING = set(
     "acting approval asked authorize build check count database describe find get group has hash is iterate latest "
-    "list load may measure next preview require skipped trace".split()
+    "list load may measure next preview require roles skipped trace".split()
 )
 """The first words of the names of functions that change nothing, or only check."""
 OF_ANYBODY_WITH_A_ROLE = {
