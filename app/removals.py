@@ -1,13 +1,14 @@
-"""Archive, delete, restore and rename on behalf of pages and verbs: the rows by db/removals.py, and folders of worlds."""
+"""Archive, delete, restore and rename for pages and verbs: the rows by db/removals.py, and the folders of worlds."""
 
 import shutil
 from pathlib import Path
 from uuid import UUID
 
-from db import removals, renaming
+from db import purging, removals, renaming
 from db.database import Conflict
+from db.purging import PurgeReport
 from db.removal_kinds import KEPT_DAYS, Kind
-from db.removals import PurgeReport, Removal, RemovalEffect
+from db.removals import Removal, RemovalEffect
 from runs.services import Services
 from worlds.folder import WORLD_FILE, WorldError, WorldNotFound, new_world_folder, world_folder
 
@@ -38,7 +39,10 @@ def restore(services: Services, removal_id: UUID) -> Removal:
     with services.database.begin() as session:
         removal = removals.restore(session, removal_id)
         if removal.kind == Kind.WORLD:
-            aside, folder = _folder_aside(services, removal), new_world_folder(services.settings.worlds_folder, removal.name)
+            aside, folder = (
+                _folder_aside(services, removal),
+                new_world_folder(services.settings.worlds_folder, removal.name),
+            )
             if folder.exists():
                 raise Conflict(f"there is another world {removal.name!r} now; rename it, then restore this one")
             if not aside.is_dir():
@@ -60,7 +64,7 @@ def rename_world(services: Services, name: str, new_name: str) -> None:
 
 def purge(services: Services, *, now: bool = False) -> PurgeReport:
     """Delete for good what was deleted too long ago to be restored, or all deletions now."""
-    report = removals.purge(services.database, now=now)
+    report = purging.purge(services.database, now=now)
     for removal_id in report.worlds:
         shutil.rmtree(services.settings.home / "removed_worlds" / removal_id.hex, ignore_errors=True)
     return report
@@ -82,4 +86,6 @@ def _move(folder: Path, target: Path) -> None:
         target.parent.mkdir(parents=True, exist_ok=True)
         folder.rename(target)
     except OSError as error:
-        raise WorldError(f"The folder {folder} cannot be moved to {target} ({error.strerror}); nothing changed.") from error
+        raise WorldError(
+            f"The folder {folder} cannot be moved to {target} ({error.strerror}); nothing changed."
+        ) from error

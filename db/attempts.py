@@ -317,10 +317,7 @@ def list_finished_answers(session: Session, run_id: UUID) -> list[FinishedAnswer
 
 
 def group_attempts(session: Session, run_id: UUID, *, asked_in: UUID | None = None) -> list[AttemptGroup]:
-    """Count the run's attempts and add up what they used, by kind of question and ending.
-
-    With `asked_in`, only attempts at questions that have ended in that other run.
-    """
+    """What the run's attempts used, by kind and ending; with `asked_in` only at questions that ended in that run."""
     has_calls = Attempt.model_calls > 0
     sums: dict[str, ColumnElement[Any]] = {
         "model_calls": func.sum(Attempt.model_calls),

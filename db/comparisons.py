@@ -120,7 +120,6 @@ class AttemptRow(NamedTuple):
     needs: str | None
     """The needed sources as `list_question_values` returns them."""
     retrievals: str | None
-    """The calls of tools."""
 
 
 class ScoredAttempt(NamedTuple):
@@ -205,9 +204,8 @@ def list_run_sizes(session: Session, run_ids: Sequence[UUID], metric: MetricVers
 
 def list_datasets(session: Session, run_id: UUID) -> list[str | None]:
     """List the data sets that the run's questions are of; None for questions that name none."""
-    rows = select(Question.dataset).join(Attempt, Attempt.question_id == Question.id)
-    rows = rows.where(Attempt.run_id == run_id).distinct().order_by(Question.dataset)
-    return list(session.scalars(rows, execution_options=WITH_REMOVED))
+    rows = select(Question.dataset).join(Attempt, Attempt.question_id == Question.id).where(Attempt.run_id == run_id)
+    return list(session.scalars(rows.distinct().order_by(Question.dataset), execution_options=WITH_REMOVED))
 
 
 def count_ended_attempts(session: Session, run_ids: Sequence[UUID]) -> list[tuple[UUID, int]]:
@@ -449,6 +447,5 @@ def list_answer_sources(session: Session, run_id: UUID, metric: MetricVersion) -
         .outerjoin(Score, _is_score_by(metric))
         .where(Attempt.run_id == run_id, Attempt.ending.not_in(UNFINISHED_ENDINGS))
         .order_by(Attempt.question_id, Attempt.repetition)
-        .execution_options(**WITH_REMOVED)
     )
-    return [AnswerSources(*row) for row in session.execute(rows)]
+    return [AnswerSources(*row) for row in session.execute(rows, execution_options=WITH_REMOVED)]

@@ -138,7 +138,9 @@ def list_demonstrations(
     order = (Trace.submitted_at.desc(), Trace.id.desc()) if version_id is None else (LibraryItem.position,)
     chosen = _apply_filter(_select_pool(version_id), conditions).order_by(*order).offset(start).limit(limit)
     ids = list(session.scalars(chosen.with_only_columns(Trace.id)))
-    return _load_with_steps(session, _select_pool(version_id, None).where(Trace.id.in_(ids)), _select_steps(ids), order=ids)
+    return _load_with_steps(
+        session, _select_pool(version_id, None).where(Trace.id.in_(ids)), _select_steps(ids), order=ids
+    )
 
 
 def count_demonstrations(session: Session, conditions: DemonstrationFilter, version_id: UUID | None = None) -> int:
@@ -205,7 +207,7 @@ def store_version(
 
 
 def _last_number(session: Session, name: str) -> int:
-    """The last number of the library, of deleted versions and of those that had this name before, too: none is reused."""
+    """The last number under this name, of deleted versions and of renamed libraries, too: none is given again."""
     rows = session.execute(select(Library.name, Library.number, Library.card), execution_options=WITH_REMOVED)
     numbers = [number for own, number, card in rows if name in (own, *card.get(FORMER_NAMES, ()))]
     return max(numbers, default=0)

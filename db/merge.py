@@ -157,8 +157,7 @@ def _compare_with_stored(session: Session, record: TraceRecord) -> MergeOutcome:
     stored = load_trace(session, record.trace.id)
     if stored.trace.removal_id is not None:
         raise Conflict(
-            f"the trace {record.trace.id} is archived or deleted here; restore it under Settings, then "
-            "import again"
+            f"the trace {record.trace.id} is archived or deleted here; restore it under Settings, then import again"
         )
     return "same" if is_same_trace(stored, record) else "differs"
 

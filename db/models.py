@@ -126,11 +126,11 @@ class Run(Removable, Base):
 
     name: Mapped[str]
     """What it is a run of: a verification, a question that was asked, an import."""
+    reasoner: Mapped[str]
+    world: Mapped[str]
     title: Mapped[str] = mapped_column(default="", server_default="")
     """The name that people gave it."""
     note: Mapped[str] = mapped_column(default="", server_default="")
-    reasoner: Mapped[str]
-    world: Mapped[str]
     configuration: Mapped[dict[str, Any]] = mapped_column(default_factory=dict)
     library_id: Mapped[UUID | None] = mapped_column(default=None)
     """The library version of its demonstrations; no foreign key, since it may be in another database."""

@@ -1,8 +1,8 @@
 """Archive and delete projects, questions, drafts, runs, libraries and worlds, and bring them back.
 
-Both mark the rows, which db/removed_rows.py hides; what others rest on stays readable there: the questions of a run, the
-demonstrations of a frozen library. A deletion is final after KEPT_DAYS, when `purge` deletes what nothing refers to.
-The rows of a world are its project's; its folder is moved by app/removals.py.
+Both mark the rows, which db/removed_rows.py hides. What others rest on stays readable there: the questions of a run,
+the demonstrations of a frozen library. A deletion is final after KEPT_DAYS (db/purging.py). The folder of a world is
+moved by app/removals.py.
 """
 
 from collections import Counter
@@ -12,25 +12,23 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, delete, false, func, or_, select, update
+from sqlalchemy import ColumnElement, false, func, or_, select, update
 from sqlalchemy.orm import Mapped, Session, mapped_column
 from uuid_utils.compat import uuid7
 
-from db.database import Conflict, Database, RowNotFound
-from db.leases import WorkerRun, count_leased_by_worker
+from db.database import Conflict, RowNotFound
+from db.leases import count_leased_by_worker
 from db.libraries import LibraryItem, find_version
-from db.models import Assignment, Attempt, Library, Project, Question, Run, Score, Step, Trace, User
+from db.models import Attempt, Library, Project, Question, Run, Step, Trace, User
 from db.projects import find_assignment, find_project, get_project
 from db.removal_kinds import KEPT_DAYS, Kind
 from db.removed_rows import REMOVABLE, WITH_REMOVED
 from db.renaming import roles_for_run
 from db.runs import ASK_RUN_NAME
-from db.traces import delete_traces
 from db.types import Base, Removable, utc_now
 from db.users import ADMIN, REVIEWER, acting_person, require_acting_role
 
 _NAME_CHARACTERS = 120
-_TRACES_OF_A_TRANSACTION = 200
 _LISTED_VERSIONS = 3
 _KEYS_OF_A_QUERY = 500
 
@@ -128,7 +126,7 @@ def find_key(session: Session, kind: Kind, text: str) -> UUID | str:
     project, _, number = text.rpartition(":")
     if kind == Kind.QUESTION and project and number.isdecimal():
         named = (Question.project_id == get_project(session, project).id) & (Question.position == int(number))
-    keys = list(session.scalars(select(model.id).where(named)))
+    keys: list[UUID] = list(session.scalars(select(model.id).where(named)))
     plain = text.lower().replace("-", "")
     keys = keys or [key for key in session.scalars(select(model.id)) if plain and key.hex.startswith(plain)]
     if len(keys) != 1:
@@ -140,15 +138,15 @@ def find_removal(session: Session, kind: Kind, text: str) -> Removal:
     """The removal of that kind whose name, key or id is the text, or begins with it; RowNotFound unless it is one."""
     removals = list_removals(session, kind)
     matching = [row for row in removals if text in (row.name, row.key)]
-    matching = matching or [row for row in removals if text and text in (row.name[: len(text)], row.id.hex[: len(text)])]
+    matching = matching or [
+        row for row in removals if text and text in (row.name[: len(text)], row.id.hex[: len(text)])
+    ]
     if len(matching) != 1:
         raise RowNotFound(f"{'several' if matching else 'no'} {_PLURALS[kind]} called {text!r} are archived or deleted")
     return matching[0]
 
 
-def describe_removal(
-    session: Session, kind: Kind, key: UUID | str, others: Sequence[UUID] = ()
-) -> RemovalEffect:
+def describe_removal(session: Session, kind: Kind, key: UUID | str, others: Sequence[UUID] = ()) -> RemovalEffect:
     """What archiving or deleting it would do, with `others` if it is a question; RowNotFound if it is not there."""
     if kind == Kind.WORLD:
         return RemovalEffect(kind, str(key), {}, tuple(_list_what_needs_world(session, str(key))))
@@ -219,7 +217,7 @@ def _open_question_of_draft(session: Session, draft: Trace) -> None:
 
 
 def restore(session: Session, removal_id: UUID) -> Removal:
-    """Bring back what the removal took away; Conflict if something it belongs to is removed too, or its name is used."""
+    """Bring back what the removal took away; Conflict if what it belongs to is removed, too, or its name is used."""
     removal = session.get(Removal, removal_id, with_for_update=True)
     if removal is None:
         raise RowNotFound("this was restored, or removed for good, meanwhile; reload the page")
@@ -304,9 +302,7 @@ def _require_owner(session: Session, kind: Kind, row: Any) -> None:
         raise Conflict(f"the {owner.__name__.lower()} of this {kind} is archived or deleted; restore that first")
 
 
-def _rows_that_go(
-    kind: Kind, key: UUID, others: Sequence[UUID] = ()
-) -> list[tuple[type[Any], ColumnElement[bool]]]:
+def _rows_that_go(kind: Kind, key: UUID, others: Sequence[UUID] = ()) -> list[tuple[type[Any], ColumnElement[bool]]]:
     """The rows that go with it, those first that are found by the others."""
     if kind == Kind.RUN:
         return [(Trace, Trace.run_id == key)]
@@ -338,8 +334,12 @@ def _list_runs_at_work(session: Session, kind: Kind, key: UUID) -> list[str]:
 
 def _list_what_stays(session: Session, kind: Kind, row: Any) -> list[str]:
     sentences = []
-    if traces := [select(Trace.id).where(condition) for model, condition in _rows_that_go(kind, row.id) if model is Trace]:
-        items = select(Library.name, Library.number, func.count()).join(LibraryItem, LibraryItem.library_id == Library.id)
+    if traces := [
+        select(Trace.id).where(condition) for model, condition in _rows_that_go(kind, row.id) if model is Trace
+    ]:
+        items = select(Library.name, Library.number, func.count()).join(
+            LibraryItem, LibraryItem.library_id == Library.id
+        )
         items = items.where(LibraryItem.trace_id.in_(traces[0])).group_by(Library.name, Library.number)
         versions = session.execute(items.order_by(Library.name, Library.number.desc())).all()
         for name, number, count in versions[:_LISTED_VERSIONS]:
@@ -374,80 +374,3 @@ def _stay(session: Session, query: Any, noun: str, which: str, stays: str) -> li
             stays, "stay, and their tools answer once the world is restored"
         )
     return [f"{_count(number, noun)} {which} {stays}."] if number else []
-
-
-@dataclass(frozen=True, slots=True)
-class PurgeReport:
-    """What a purge has deleted for good."""
-
-    names: tuple[str, ...]
-    """The names of the deletions that are final, with their kinds."""
-    worlds: tuple[UUID, ...]
-    """The ids of those of worlds, whose folders are to be deleted."""
-
-
-def purge(database: Database, *, now: bool = False) -> PurgeReport:
-    """Delete for good what was deleted more than KEPT_DAYS ago, or all deletions now; what others rest on stays hidden.
-
-    A purge that was interrupted is completed by the next one.
-    """
-    with database.begin() as session:
-        require_acting_role(session, ADMIN)
-        is_final = Removal.kept_until.is_not(None) if now else Removal.kept_until < utc_now()
-        final = list(session.scalars(select(Removal).where(is_final).order_by(Removal.id)))
-        for removal in final:
-            session.delete(removal)
-    _delete_waiting_rows(database)
-    worlds = tuple(removal.id for removal in final if removal.kind == Kind.WORLD)
-    return PurgeReport(tuple(f"{removal.kind} {removal.name}" for removal in final), worlds)
-
-
-def _delete_waiting_rows(database: Database) -> None:
-    """Delete the marked rows whose removal is not stored any more, those first that refer to others."""
-    with database.read() as session:
-        runs = _list_waiting(session, Run)
-        libraries = _list_waiting(session, Library)
-        traces = _list_waiting(session, Trace)
-        others = _list_waiting(session, Question) or _list_waiting(session, Project)
-    for run_id in runs:
-        with database.begin() as session:
-            for kind in (Score, Attempt, WorkerRun):
-                session.execute(delete(kind).where(kind.run_id == run_id))
-    if libraries:
-        with database.begin() as session:
-            session.execute(delete(LibraryItem).where(LibraryItem.library_id.in_(libraries)))
-            session.execute(delete(Library).where(Library.id.in_(libraries)), execution_options=WITH_REMOVED)
-    for start in range(0, len(traces), _TRACES_OF_A_TRANSACTION):
-        batch = traces[start : start + _TRACES_OF_A_TRANSACTION]
-        with database.begin() as session:
-            held = {*session.scalars(select(LibraryItem.trace_id).where(LibraryItem.trace_id.in_(batch)))}
-            held |= {*session.scalars(select(Attempt.trace_id).where(Attempt.trace_id.in_(batch)))}
-            delete_traces(session, [key for key in batch if key not in held])
-    if runs or others:
-        with database.begin() as session:
-            _delete_unreferenced(session)
-
-
-def _list_waiting(session: Session, kind: type[Any]) -> Sequence[UUID]:
-    return session.scalars(select(kind.id).where(_is_waiting(kind)), execution_options=WITH_REMOVED).all()
-
-
-def _is_waiting(kind: type[Any]) -> ColumnElement[bool]:
-    condition: ColumnElement[bool] = kind.removal_id.is_not(None) & kind.removal_id.not_in(select(Removal.id))
-    return condition
-
-
-def _delete_unreferenced(session: Session) -> None:
-    is_free = (
-        _is_waiting(Question),
-        ~select(Trace.id).where(Trace.question_id == Question.id).exists(),
-        ~select(Attempt.id).where(Attempt.question_id == Question.id).exists(),
-    )
-    options = {**WITH_REMOVED, "synchronize_session": False}
-    free = select(Question.id).where(*is_free)
-    session.execute(delete(Assignment).where(Assignment.question_id.in_(free)), execution_options=options)
-    session.execute(delete(Question).where(*is_free), execution_options=options)
-    is_free_run = _is_waiting(Run), ~select(Trace.id).where(Trace.run_id == Run.id).exists()
-    session.execute(delete(Run).where(*is_free_run), execution_options=options)
-    is_free_project = _is_waiting(Project), ~select(Question.id).where(Question.project_id == Project.id).exists()
-    session.execute(delete(Project).where(*is_free_project), execution_options=options)

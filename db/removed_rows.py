@@ -20,4 +20,4 @@ def _hide_removed_rows(state: ORMExecuteState) -> None:
     is_query = state.is_select or state.is_update or state.is_delete
     is_refresh = state.is_column_load or state.is_relationship_load
     if is_query and not is_refresh and not state.execution_options.get("with_removed"):
-        state.statement = state.statement.options(*_IS_PRESENT)  # type: ignore[attr-defined]
+        state.statement = state.statement.options(*_IS_PRESENT)

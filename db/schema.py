@@ -44,7 +44,7 @@ from db.stored_values import find_invalid_values
 
 MIGRATIONS_TABLE = "alembic_version"
 MIGRATIONS_FOLDER = Path(__file__).resolve().parents[1] / "migrations"
-SQLITE_AT_HEAD = ("0010", "f03aa80917d846f4911aa2189be49ea0b6891114842f0f15e9850b39a539d64f")
+SQLITE_AT_HEAD = ("0012", "fe41d088ff75fb71257f626b916bc746ae1df98c4fe9a0613a1f9e00d94d5483")
 """The newest revision and the digest of the schema that it has on SQLite: a start need not run all migrations anew."""
 
 

@@ -173,7 +173,8 @@ def start_repair_verification(services: Services, run: Run, freeze: Callable[[],
         failed = [
             question
             for outcome in verifications.list_outcomes(session, run)
-            if outcome.is_finished and not outcome.is_correct
+            if outcome.is_finished
+            and not outcome.is_correct
             and (question := session.get(Question, outcome.question_id)) is not None
             and question.removal_id is None
         ]

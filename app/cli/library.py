@@ -192,7 +192,11 @@ def rename(name: str, new_name: str) -> None:
     """Rename a library with all its versions; runs and scripts go on with its former name."""
     with current_services().database.begin() as session:
         count = rename_library(session, name, new_name)
-    emit({"name": new_name}, f"{count:,} version{'' if count == 1 else 's'} of {name} {'is' if count == 1 else 'are'} called {new_name}", as_json=False)
+    emit(
+        {"name": new_name},
+        f"{count:,} version{'' if count == 1 else 's'} of {name} {'is' if count == 1 else 'are'} called {new_name}",
+        as_json=False,
+    )
 
 
 @app.command("list")

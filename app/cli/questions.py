@@ -159,7 +159,14 @@ def list_(
             raise CommandError(f"there is no project {project!r}; `showhow questions import` makes one")
         rows = projects.list_questions(session, stored.id, limit=limit, after=after)
     values: list[dict[str, Any]] = [
-        {"id": str(q.id), "position": q.position, "text": q.text, "kind": q.kind, "answers": q.gold_answers, "completed": q.completed}
+        {
+            "id": str(q.id),
+            "position": q.position,
+            "text": q.text,
+            "kind": q.kind,
+            "answers": q.gold_answers,
+            "completed": q.completed,
+        }
         for q in rows
     ]
     emit(values, "\n".join(f"{q.position}. {q.text}" for q in rows) or "no questions", as_json=as_json)

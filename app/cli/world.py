@@ -6,7 +6,6 @@ The verbs of facts and questions are in world_questions.py.
 from collections.abc import Mapping
 from dataclasses import asdict, replace
 from datetime import datetime
-from db.removal_kinds import Kind
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -18,6 +17,7 @@ from app.cli.output import CommandError, emit, fail_on_interrupt
 from app.cli.removals import add_removal_commands
 from app.progress import make_stage_printer, print_progress
 from app.services import authorize_verb, current_services
+from db.removal_kinds import Kind
 from fiction.universe.options import GenerationOptions
 from guard.files import open_regular
 from runs.services import Services

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from sqlalchemy import func, select
 
-from db import comparisons, leases, libraries, projects, queue, removals, renaming, traces, users
+from db import comparisons, leases, libraries, projects, purging, queue, removals, renaming, traces, users
 from db.database import Conflict, RowNotFound
 from db.libraries import DemonstrationFilter
 from db.merge import merge_trace
@@ -17,7 +17,7 @@ from db.serialization import field_values
 from db.types import utc_now
 from db.verifications import list_outcomes, list_verifications
 from tests.db.test_libraries import recorded
-from tests.fixtures.compared_runs import F1, draw_outcomes, make_questions
+from tests.fixtures.compared_runs import F1, make_questions
 
 ANSWERED = {"ending": "answered", "score": 1.0}
 
@@ -26,7 +26,9 @@ def all_rows(session: Any) -> dict[str, list[Any]]:
     """Every row of the kinds that can be removed, and of the steps, as they are stored."""
     kinds = (*REMOVABLE, Step)
     rows = {kind: session.scalars(select(kind).order_by(kind.id), execution_options=WITH_REMOVED) for kind in kinds}
-    return {kind.__name__: [(field_values(row), getattr(row, "removal_id", None)) for row in rows[kind]] for kind in kinds}
+    return {
+        kind.__name__: [(field_values(row), getattr(row, "removal_id", None)) for row in rows[kind]] for kind in kinds
+    }
 
 
 def count_rows(session: Any, kind: type[Any], **options: Any) -> int:
@@ -206,12 +208,12 @@ def test_a_deletion_is_final_after_thirty_days_but_for_what_others_rest_on(scene
         kept = removals.remove(session, Kind.PROJECT, scene.project.id)
         removals.remove(session, Kind.PROJECT, made.project.id)
         archived = removals.remove(session, Kind.LIBRARY, library.id, archives=True)
-    assert removals.purge(scene.database).names == ()
+    assert purging.purge(scene.database).names == ()
     with scene.database.begin() as session:
         for removal in removals.list_removals(session, Kind.PROJECT):
             removal.kept_until = utc_now() - timedelta(minutes=1)
         assert utc_now() + timedelta(days=KEPT_DAYS - 1) > kept.removed_at
-    assert set(removals.purge(scene.database).names) == {"project harbours", f"project {made.project.name}"}
+    assert set(purging.purge(scene.database).names) == {"project harbours", f"project {made.project.name}"}
     with scene.database.read() as session:
         assert [row.id for row in removals.list_removals(session)] == [archived.id]
         # The demonstrations of the library, with their questions; of the other project nothing.
@@ -221,7 +223,7 @@ def test_a_deletion_is_final_after_thirty_days_but_for_what_others_rest_on(scene
         removals.restore(session, archived.id)
         assert len(libraries.load_demonstrations(session, library.id)) == 2
         removals.remove(session, Kind.LIBRARY, library.id)
-    removals.purge(scene.database, now=True)
+    purging.purge(scene.database, now=True)
     with scene.database.read() as session:
         assert [count_rows(session, kind, **WITH_REMOVED) for kind in (Project, Question, Trace)] == [0, 0, 0]
 
@@ -240,7 +242,9 @@ def test_names_change_and_what_named_them_goes_on(scene):
         assert libraries.find_version(session, "default:1").id == library.id
         assert libraries.find_version(session, "baseline").id == library.id
         # A new library of the former name begins after it, so that default:1 means one version for ever.
-        new = libraries.store_version(session, "default", libraries.list_matching_ids(session, DemonstrationFilter()), {})
+        new = libraries.store_version(
+            session, "default", libraries.list_matching_ids(session, DemonstrationFilter()), {}
+        )
         assert (new.number, libraries.find_version(session, "default").id) == (2, new.id)
         with pytest.raises(Conflict, match="already"):
             renaming.rename_library(session, "baseline", "default")

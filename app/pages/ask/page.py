@@ -8,8 +8,8 @@ import streamlit as st
 
 from app.pages.ask.form import open_run, seed_ask_form, show_ask_form
 from app.pages.ask.run_view import rerun, show_run, start_ask
-from app.widgets.autosave import mount_question_autosave
 from app.pages.library.demonstrations import open_demonstration
+from app.widgets.autosave import mount_question_autosave
 from app.widgets.manage import show_removal_notice, show_run_menu
 from app.widgets.page_layout import escape_html, escape_markdown, format_sentence, format_when, show_head
 from app.widgets.person import acting_services, current_user

@@ -29,10 +29,14 @@ def show_removed(services: Services) -> None:
     if notice := st.session_state.pop(_NOTICE, None):
         st.info(notice)
     if not listed:
-        st.info("Nothing is archived or deleted. Manage, on the pages of projects, runs, libraries and worlds, does both.")
+        st.info(
+            "Nothing is archived or deleted. Manage, on the pages of projects, runs, libraries and worlds, does both."
+        )
         return
     kinds = [_ALL, *dict.fromkeys(removal.kind for removal in listed)]
-    kind = st.segmented_control("Show", kinds, default=_ALL, key="removed_kind", format_func=str.capitalize, required=True)
+    kind = st.segmented_control(
+        "Show", kinds, default=_ALL, key="removed_kind", format_func=str.capitalize, required=True
+    )
     chosen = [removal for removal in listed if kind in (_ALL, removal.kind)]
     for removal in chosen[:MAX_LISTED]:
         with st.container(horizontal=True, vertical_alignment="center", key=f"removed_{removal.id.hex}"):

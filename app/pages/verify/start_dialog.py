@@ -73,7 +73,10 @@ def show_verify_dialog(services: Services, project: Project, questions: int) -> 
     with st.container(horizontal=True):
         name = st.text_input("Name", key="verify_name", max_chars=MAX_TITLE_LENGTH, placeholder="as lists show it")
         note = st.text_input("Note", key="verify_note")
-    arguments += [*(["--name", name.strip()] if name.strip() else []), *(["--note", note.strip()] if note.strip() else [])]
+    arguments += [
+        *(["--name", name.strip()] if name.strip() else []),
+        *(["--note", note.strip()] if note.strip() else []),
+    ]
     arguments += ["--limit", str(sample_size), "--at-once", str(parallel), "--repetitions", str(repetitions)]
     if not services.database.is_sqlite and st.checkbox("By workers", key="verify_workers", help=WORKERS_HELP):
         arguments.append("--workers")
