@@ -287,9 +287,8 @@ def load_question_figures(session: Session, run_id: UUID, metric: MetricVersion)
 
 def load_cluster_fields(session: Session, run_id: UUID) -> dict[str, tuple[str | None, ...]]:
     """Load the values of CLUSTER_FIELDS for each question of the run, by its id as in QuestionFigures."""
-    values = (_detail(name) for name in CLUSTER_FIELDS)
-    rows = select(cast(Question.id, String), *values).join(Attempt, Attempt.question_id == Question.id)
-    rows = rows.where(Attempt.run_id == run_id, Attempt.repetition == 1)
+    is_asked = (Attempt.question_id == Question.id) & (Attempt.run_id == run_id) & (Attempt.repetition == 1)
+    rows = select(cast(Question.id, String), *map(_detail, CLUSTER_FIELDS)).join(Attempt, is_asked)
     return {question: tuple(fields) for question, *fields in session.execute(rows, execution_options=WITH_REMOVED)}
 
 

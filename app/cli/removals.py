@@ -26,18 +26,20 @@ _NAMED_BY = {
 
 def add_removal_commands(app: typer.Typer, kind: Kind) -> None:
     """Add the commands for this kind to a verb."""
-    what = Annotated[str, typer.Argument(help=_NAMED_BY[kind])]
-    named = Annotated[str | None, typer.Argument(help="Its name or id; without it, lists what can be restored.")]
+    what_argument = Annotated[str, typer.Argument(help=_NAMED_BY[kind])]
+    restored_argument = Annotated[
+        str | None, typer.Argument(help="Its name or id; without it, lists what can be restored.")
+    ]
 
-    def archive(what: what, *, as_json: AsJson = False) -> None:
+    def archive(what: what_argument, *, as_json: AsJson = False) -> None:
         _remove(kind, what, archives=True, as_json=as_json)
 
-    def delete(what: what, *, yes: YesOption = False, as_json: AsJson = False) -> None:
+    def delete(what: what_argument, *, yes: YesOption = False, as_json: AsJson = False) -> None:
         if not yes:
             _confirm(kind, what)
         _remove(kind, what, archives=False, as_json=as_json)
 
-    def restore(what: named = None, *, as_json: AsJson = False) -> None:
+    def restore(what: restored_argument = None, *, as_json: AsJson = False) -> None:
         _restore(kind, what, as_json=as_json)
 
     app.command("archive", help=f"Take a {kind} out of all lists, until `restore`.")(archive)
