@@ -229,7 +229,7 @@ def list_versions(session: Session, name: str | None = None) -> list[LibraryVers
     ]
 
 
-def versions_fingerprint(session: Session) -> tuple[tuple[UUID, str], ...]:
+def list_version_names(session: Session) -> tuple[tuple[UUID, str], ...]:
     """Return a value that changes when a version is frozen, renamed or removed."""
     return tuple((key, name) for key, name in session.execute(select(Library.id, Library.name).order_by(Library.id)))
 

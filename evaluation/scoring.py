@@ -380,10 +380,7 @@ def format_usage(report: Mapping[str, Any]) -> str:
 
 
 def label_runs(runs: Sequence[Run]) -> dict[UUID, str]:
-    """Name each run as people named it, or by its reasoner, library, model and skills.
-
-    Equal names also by options, or by the start time.
-    """
+    """Name each run as people did, or by its reasoner, library, model and skills; equal ones also by options or time."""
     names = {run.id: _describe_run(run) for run in runs}
     for describe in (_describe_options, lambda run: f"{run.started_at:%Y-%m-%d %H:%M:%S}", lambda run: str(run.id)):
         counts = Counter(names.values())
@@ -394,12 +391,10 @@ def label_runs(runs: Sequence[Run]) -> dict[UUID, str]:
 
 
 def _describe_run(run: Run) -> str:
-    if run.title:
-        return run.title
     configuration = TraceConfiguration.from_json(run.configuration)
     skills = None if configuration.skills == MODEL_SKILLS else configuration.skills
     name = run.configuration.get("imported_as") or run.reasoner
-    return ", ".join(str(part) for part in (name, configuration.library, run.model, skills) if part)
+    return run.title or ", ".join(str(part) for part in (name, configuration.library, run.model, skills) if part)
 
 
 def _describe_options(run: Run) -> str:
