@@ -21,7 +21,7 @@ DEFAULT_MODEL_SECONDS = 120.0
 _OWN_FILES = (
     *("showhow.db*", "models.json", "destinations.json", "cookie_secret", "drift.json"),
     *("model_limits.sqlite*", "*.lock", ".*"),
-    *("backups", "libraries", "model_slots", "runs", "tool-homes", "uploads", "worlds"),
+    *("backups", "libraries", "model_slots", "removed_worlds", "runs", "tool-homes", "uploads", "worlds"),
 )
 """What Showhow keeps in its home."""
 LOOPBACK = "loopback"

@@ -34,6 +34,7 @@ from db.models import (
     Step,
     Trace,
 )
+from db.removed_rows import WITH_REMOVED
 from db.serialization import insert_rows
 from db.types import utc_now
 from db.unanswerable import group_of_question
@@ -172,7 +173,7 @@ def list_asked_questions(session: Session, run_id: UUID) -> list[Question]:
     """List the questions of the run in order."""
     rows = select(Question).join(Attempt, Attempt.question_id == Question.id)
     rows = rows.where(Attempt.run_id == run_id, Attempt.repetition == 1).order_by(Attempt.position)
-    return list(session.scalars(rows))
+    return list(session.scalars(rows, execution_options=WITH_REMOVED))
 
 
 def end_attempt_of_trace(session: Session, trace: Trace) -> None:
@@ -288,6 +289,7 @@ def list_answers_without_score(
         .where(Attempt.run_id == run_id, Attempt.ending == "answered", ~scored)
         .order_by(Attempt.position)
         .limit(limit)
+        .execution_options(**WITH_REMOVED)
     )
     return [AnswerToScore(attempt, token, answer or "", gold) for attempt, token, answer, gold in rows]
 
@@ -310,15 +312,13 @@ def list_finished_answers(session: Session, run_id: UUID) -> list[FinishedAnswer
         .join(Question, Question.id == Attempt.question_id)
         .where(Attempt.run_id == run_id, Attempt.ending.not_in(UNFINISHED_ENDINGS))
         .order_by(Attempt.position)
+        .execution_options(**WITH_REMOVED)
     )
     return [FinishedAnswer(key, token, str(ending), answer, question) for key, token, ending, answer, question in rows]
 
 
 def group_attempts(session: Session, run_id: UUID, *, asked_in: UUID | None = None) -> list[AttemptGroup]:
-    """Count the run's attempts and add up what they used, by kind of question and ending.
-
-    With `asked_in`, only attempts at questions that have ended in that other run.
-    """
+    """What the run's attempts used, by kind and ending; with `asked_in` only at questions that ended in that run."""
     has_calls = Attempt.model_calls > 0
     sums: dict[str, ColumnElement[Any]] = {
         "model_calls": func.sum(Attempt.model_calls),

@@ -16,6 +16,7 @@ from sqlalchemy.sql.elements import ColumnElement
 from db.attempts import CORRECT_SCORE
 from db.database import RowNotFound
 from db.models import UNFINISHED_ENDINGS, Attempt, Question, Run, Score, Trace
+from db.removed_rows import WITH_REMOVED
 from db.verifications import VERIFICATION_NAME
 
 IMPORTED_RUN_NAME = "imported"
@@ -119,7 +120,6 @@ class AttemptRow(NamedTuple):
     needs: str | None
     """The needed sources as `list_question_values` returns them."""
     retrievals: str | None
-    """The calls of tools."""
 
 
 class ScoredAttempt(NamedTuple):
@@ -204,8 +204,8 @@ def list_run_sizes(session: Session, run_ids: Sequence[UUID], metric: MetricVers
 
 def list_datasets(session: Session, run_id: UUID) -> list[str | None]:
     """List the data sets that the run's questions are of; None for questions that name none."""
-    rows = select(Question.dataset).join(Attempt, Attempt.question_id == Question.id)
-    return list(session.scalars(rows.where(Attempt.run_id == run_id).distinct().order_by(Question.dataset)))
+    rows = select(Question.dataset).join(Attempt, Attempt.question_id == Question.id).where(Attempt.run_id == run_id)
+    return list(session.scalars(rows.distinct().order_by(Question.dataset), execution_options=WITH_REMOVED))
 
 
 def count_ended_attempts(session: Session, run_ids: Sequence[UUID]) -> list[tuple[UUID, int]]:
@@ -287,10 +287,9 @@ def load_question_figures(session: Session, run_id: UUID, metric: MetricVersion)
 
 def load_cluster_fields(session: Session, run_id: UUID) -> dict[str, tuple[str | None, ...]]:
     """Load the values of CLUSTER_FIELDS for each question of the run, by its id as in QuestionFigures."""
-    values = (_detail(name) for name in CLUSTER_FIELDS)
-    rows = select(cast(Question.id, String), *values).join(Attempt, Attempt.question_id == Question.id)
-    rows = rows.where(Attempt.run_id == run_id, Attempt.repetition == 1)
-    return {question: tuple(fields) for question, *fields in session.execute(rows)}
+    is_asked = (Attempt.question_id == Question.id) & (Attempt.run_id == run_id) & (Attempt.repetition == 1)
+    rows = select(cast(Question.id, String), *map(_detail, CLUSTER_FIELDS)).join(Attempt, is_asked)
+    return {question: tuple(fields) for question, *fields in session.execute(rows, execution_options=WITH_REMOVED)}
 
 
 def _detail(name: str) -> ColumnElement[Any]:
@@ -308,7 +307,7 @@ def list_question_values(session: Session, run_id: UUID, name: str) -> list[str]
     """List the values that "kind", "hops" or "sources" has for the questions of a run."""
     column = {"kind": Question.kind, "hops": _hops(), "sources": _detail("needs")}[name]
     rows = select(column).join(Attempt, Attempt.question_id == Question.id).where(Attempt.run_id == run_id).distinct()
-    values = [value for value in session.scalars(rows) if value is not None]
+    values = [value for value in session.scalars(rows, execution_options=WITH_REMOVED) if value is not None]
     return sorted(values, key=lambda value: (len(value), value) if name == "hops" else (0, value))
 
 
@@ -321,7 +320,7 @@ def count_compared_questions(
     # Questions are read only if they are filtered.
     if chosen != ComparisonFilter(verdict=chosen.verdict):
         rows = rows.join(Question, Question.id == figures.c.question_id)
-    return session.scalar(rows) or 0
+    return session.scalar(rows, execution_options=WITH_REMOVED) or 0
 
 
 def list_compared_questions(  # noqa: PLR0913, PLR0917 - a page of a list has an order, a limit and an offset
@@ -353,7 +352,7 @@ def list_compared_questions(  # noqa: PLR0913, PLR0917 - a page of a list has an
     shown = rows.c.score_0 - rows.c.score_1
     shown_order = [shown.is_(None), shown.desc() if order == "gains" else shown]
     page = page.order_by(*([] if order == "asked" else shown_order), Question.position, Question.id)
-    return [ComparedQuestion(*row) for row in session.execute(page)]
+    return [ComparedQuestion(*row) for row in session.execute(page, execution_options=WITH_REMOVED)]
 
 
 def _conditions(figures: Subquery, chosen: ComparisonFilter) -> list[ColumnElement[bool]]:
@@ -413,6 +412,7 @@ def _select_attempts(run_ids: Sequence[UUID], metric: MetricVersion) -> Select[A
         .outerjoin(Trace, Trace.id == Attempt.trace_id)
         .outerjoin(Score, _is_score_by(metric))
         .where(Attempt.run_id.in_(run_ids))
+        .execution_options(**WITH_REMOVED)
     )
 
 
@@ -447,4 +447,4 @@ def list_answer_sources(session: Session, run_id: UUID, metric: MetricVersion) -
         .where(Attempt.run_id == run_id, Attempt.ending.not_in(UNFINISHED_ENDINGS))
         .order_by(Attempt.question_id, Attempt.repetition)
     )
-    return [AnswerSources(*row) for row in session.execute(rows)]
+    return [AnswerSources(*row) for row in session.execute(rows, execution_options=WITH_REMOVED)]

@@ -28,6 +28,7 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.orm import Session
 from sqlalchemy.orm.exc import StaleDataError
 
+from db import removed_rows  # noqa: F401 - hides removed rows in every session
 from db.sqlite_files import RestoreInProgress, SqliteFiles, find_restored_file, finish_restore, restore_lock
 from db.types import UnstorableValue, dump_json, set_redactor
 from guard.redaction import NOTHING_SECRET, Redactor

@@ -20,6 +20,7 @@ from db.models import (
     User,
 )
 from db.question_index import FULL_TEXT_COLUMNS
+from db.removed_rows import WITH_REMOVED
 from db.serialization import insert_rows
 from db.trace_record import NOT_TRIED, REPETITION_ASPECT
 from db.types import Base, join_attachments, summarize_task
@@ -28,6 +29,8 @@ from folder_names import explain_refused_name, shorten_name
 
 APPROVED = ("approved",)
 """The statuses of traces that become demonstrations."""
+FORMER_NAMES = "former_names"
+"""The key of a version's card with the names that its library had before."""
 PEOPLE, MODELS = "people", "models"
 HUMAN = "human"
 
@@ -148,7 +151,9 @@ def list_demonstrations(  # noqa: PLR0913 - conditions and the page of the list
         order = (case((Project.name == first_project, 0), else_=1), *order)
     chosen = _apply_filter(_select_pool(version_id), conditions).order_by(*order).offset(start).limit(limit)
     ids = list(session.scalars(chosen.with_only_columns(Trace.id)))
-    return _load_with_steps(session, _select_demonstrations().where(Trace.id.in_(ids)), _select_steps(ids), order=ids)
+    return _load_with_steps(
+        session, _select_pool(version_id, None).where(Trace.id.in_(ids)), _select_steps(ids), order=ids
+    )
 
 
 def count_demonstrations(session: Session, conditions: DemonstrationFilter, version_id: UUID | None = None) -> int:
@@ -203,8 +208,7 @@ def store_version(
     check_library_name(session, name)
     if not traces:
         raise Conflict(f"no approved trace matches, so nothing was frozen as {name!r}; approve some on the Review page")
-    last = session.scalar(select(func.max(Library.number)).where(Library.name == name)) or 0
-    library = Library(name=name, number=last + 1, card=card)
+    library = Library(name=name, number=_last_number(session, name) + 1, card=card)
     session.add(library)
     session.flush()
     rows = [
@@ -213,6 +217,13 @@ def store_version(
     ]
     insert_rows(session, LibraryItem, rows)
     return library
+
+
+def _last_number(session: Session, name: str) -> int:
+    """The last number under this name, of deleted versions and of renamed libraries, too: none is given again."""
+    rows = session.execute(select(Library.name, Library.number, Library.card), execution_options=WITH_REMOVED)
+    numbers = [number for own, number, card in rows if name in (own, *card.get(FORMER_NAMES, ()))]
+    return max(numbers, default=0)
 
 
 def list_versions(session: Session, name: str | None = None) -> list[LibraryVersion]:
@@ -231,20 +242,23 @@ def list_versions(session: Session, name: str | None = None) -> list[LibraryVers
     ]
 
 
-def count_versions(session: Session) -> int:
-    """Count the versions of all libraries; the number never decreases."""
-    return session.scalar(select(func.count(Library.id))) or 0
+def list_version_names(session: Session) -> tuple[tuple[UUID, str], ...]:
+    """Return a value that changes when a version is frozen, renamed or removed."""
+    return tuple((key, name) for key, name in session.execute(select(Library.id, Library.name).order_by(Library.id)))
 
 
 def find_version(session: Session, reference: str) -> Library:
     """Find the version NAME:NUMBER, or the latest of NAME."""
     name, colon, number = reference.partition(":")
-    chosen = select(Library).where(Library.name == name).order_by(Library.number.desc()).limit(1)
+    if colon and not (number.isascii() and number.isdecimal() and len(number) < 10):
+        raise RowNotFound(f"{reference!r} names no version; write {name}:1 for its first, or {name} for its latest")
+    chosen = select(Library).order_by(Library.number.desc())
     if colon:
-        if not (number.isdecimal() and len(number) < 10):
-            raise RowNotFound(f"{reference!r} names no version; write {name}:1 for its first, or {name} for its latest")
         chosen = chosen.where(Library.number == int(number))
-    library = session.scalar(chosen)
+    library = session.scalar(chosen.where(Library.name == name).limit(1))
+    if library is None:
+        # Runs, scripts and links go on with the name that a library had before.
+        library = next((row for row in session.scalars(chosen) if name in row.card.get(FORMER_NAMES, ())), None)
     if library is None:
         raise RowNotFound(f"there is no library {reference!r}; `showhow library list` lists the existing ones")
     return library
@@ -303,7 +317,7 @@ def _select_demonstrations() -> Any:
 
 
 def _select_pool(version_id: UUID | None, statuses: Sequence[str] | None = APPROVED) -> Any:
-    """Select the traces of the version, or all with these statuses; None for any status."""
+    """Select the traces of the version, removed ones too, or all with these statuses; None for any status."""
     if version_id is None:
         all_traces = _select_demonstrations()
         return all_traces if statuses is None else all_traces.where(or_(*(Trace.status == name for name in statuses)))
@@ -311,6 +325,7 @@ def _select_pool(version_id: UUID | None, statuses: Sequence[str] | None = APPRO
         _select_demonstrations()
         .join(LibraryItem, LibraryItem.trace_id == Trace.id)
         .where(LibraryItem.library_id == version_id)
+        .execution_options(**WITH_REMOVED)
     )
 
 
@@ -342,6 +357,7 @@ def _select_steps(traces: Any) -> Any:
         select(Step.trace_id, Step.position, Step.tool, Step.rating, Step.skill)
         .where(Step.trace_id.in_(traces), Step.removed_at.is_(None))
         .order_by(Step.trace_id, Step.position)
+        .execution_options(**WITH_REMOVED)
     )
 
 

@@ -17,6 +17,7 @@ from db.database import Conflict, Database
 from db.models import Edit, Judgement, Project, Question, Run, Step, Trace, User
 from db.projects import COMPLETED_STATUSES, update_completed_counts
 from db.question_index import QuestionIndex
+from db.removed_rows import WITH_REMOVED
 from db.serialization import field_values, insert_rows
 from db.trace_record import TraceRecord
 from db.traces import has_trace, load_trace
@@ -62,10 +63,10 @@ class TraceMerger:
         """Merge one trace as `merge_trace` does; `end_batch` has to follow in the same transaction."""
         _identify_earlier_reading(session, record)
         if has_trace(session, record.trace.id):
-            return "same" if is_same_trace(load_trace(session, record.trace.id), record) else "differs"
+            return _compare_with_stored(session, record)
         project_id = self._merge_project(session, record.project)
         question_id = self._merge_question(session, record.question, project_id)
-        if record.run is not None and session.get(Run, record.run.id) is None:
+        if record.run is not None and _is_new(session, record.run):
             self._insert(session, record.run)
         people = {key: self._find_or_merge_user(session, key, name) for key, name in record.people.items()}
         self._insert(session, record.trace, question_id=question_id, author_id=people.get(record.trace.author_id))  # type: ignore[arg-type]
@@ -90,7 +91,7 @@ class TraceMerger:
         return self._questions.setdefault(project_id, QuestionIndex(project_id))
 
     def _merge_question(self, session: Session, question: Question, project_id: UUID) -> UUID:
-        if session.scalar(select(Question.id).where(Question.id == question.id)) is not None:
+        if not _is_new(session, question):
             return question.id
         index = self._index(project_id)
         if project_id not in self._current:
@@ -109,7 +110,9 @@ class TraceMerger:
     def _merge_project(self, session: Session, project: Project) -> UUID:
         if (Project, project.name) not in self._names:
             stored = session.scalar(select(Project.id).where(Project.name == project.name))
-            self._names[Project, project.name] = self._insert(session, project) if stored is None else stored
+            if stored is None and _is_new(session, project):
+                stored = self._insert(session, project)
+            self._names[Project, project.name] = stored or project.id
         return self._names[Project, project.name]
 
     def _find_or_merge_user(self, session: Session, key: UUID, name: str) -> UUID:
@@ -136,6 +139,28 @@ class TraceMerger:
 
 
 _Noun = Project | Question | Run | Trace | User
+
+
+def _is_new(session: Session, source: Project | Question | Run) -> bool:
+    """Whether there is no row with this id; Conflict if it is removed, since it would be brought back in part."""
+    noun = type(source)
+    rows = select(noun.removal_id).where(noun.id == source.id)
+    stored = session.execute(rows, execution_options=WITH_REMOVED).first()
+    if stored is not None and stored[0] is not None:
+        raise Conflict(
+            f"the {noun.__name__.lower()} {source.id} is archived or deleted here; restore it under Settings, then "
+            "import again"
+        )
+    return stored is None
+
+
+def _compare_with_stored(session: Session, record: TraceRecord) -> MergeOutcome:
+    stored = load_trace(session, record.trace.id)
+    if stored.trace.removal_id is not None:
+        raise Conflict(
+            f"the trace {record.trace.id} is archived or deleted here; restore it under Settings, then import again"
+        )
+    return "same" if is_same_trace(stored, record) else "differs"
 
 
 def _parents_first(steps: list[Step]) -> list[Step]:
@@ -227,7 +252,7 @@ class MergePreview:
         with self._database.read() as session:
             _identify_earlier_reading(session, record)
             if has_trace(session, record.trace.id):
-                return "same" if is_same_trace(load_trace(session, record.trace.id), record) else "differs"
+                return _compare_with_stored(session, record)
             _refuse_stored_parts(session, record)
         self._added[record.trace.id] = digest
         return "added"

@@ -16,8 +16,9 @@ from sqlalchemy import CheckConstraint, ForeignKey, Index, UniqueConstraint, fal
 from sqlalchemy.orm import Mapped, mapped_column
 from uuid_utils.compat import uuid7
 
-from db.types import Base, TagList, join_attachments, partial_index, summarize_task, utc_now
+from db.types import Base, Removable, TagList, join_attachments, partial_index, summarize_task, utc_now
 
+REMOVED_CONDITION = "removal_id is not null"
 TOOL_CALL_COLUMNS = ("tool", "latency", "rating", "removed_at", "trace_id", "position", "started_at", "finished_at")
 """The columns of a step that tool reports read."""
 CALLED_MODEL_CONDITION = """cast(usage as text) like '%"tool": {%'"""
@@ -50,7 +51,7 @@ class User(Base):
     created_at: Mapped[datetime] = mapped_column(default_factory=utc_now)
 
 
-class Project(Base):
+class Project(Removable, Base):
     """A set of questions or other tasks, with guidelines (Markdown), its tools, and the name of its world, if any."""
 
     __tablename__ = "project"
@@ -73,7 +74,7 @@ class Project(Base):
     created_at: Mapped[datetime] = mapped_column(default_factory=utc_now)
 
 
-class Question(Base):
+class Question(Removable, Base):
     """A question or another task, with its tags, gold answers as {"text", "entity"} and, if known, gold decomposition.
 
     `details["attachments"]` has texts and JSON values that belong to it, by name.
@@ -82,15 +83,15 @@ class Question(Base):
     __tablename__ = "question"
     __table_args__ = (
         UniqueConstraint("project_id", "position"),
-        Index("ix_question_queue", "project_id", "completed", "position"),
+        Index("ix_question_queue", "project_id", "completed", "position", "removal_id"),
         Index("ix_question_source", "project_id", "source_id"),
+        partial_index(REMOVED_CONDITION, "ix_question_removed", "removal_id"),
     )
 
     project_id: Mapped[UUID] = mapped_column(ForeignKey("project.id"))
     position: Mapped[int]
     text: Mapped[str]
     source_id: Mapped[str | None] = mapped_column(default=None)
-    """The question's id in its data set."""
     dataset: Mapped[str | None] = mapped_column(default=None)
     split: Mapped[str | None] = mapped_column(default=None)
     kind: Mapped[str | None] = mapped_column(default=None)
@@ -120,14 +121,18 @@ class Question(Base):
         return summarize_task(self.text, self.attachments)
 
 
-class Run(Base):
+class Run(Removable, Base):
     """A reasoner over one or more questions, with everything needed to repeat it; fixed when it starts."""
 
     __tablename__ = "run"
 
     name: Mapped[str]
+    """What it is a run of: a verification, a question that was asked, an import."""
     reasoner: Mapped[str]
     world: Mapped[str]
+    title: Mapped[str] = mapped_column(default="", server_default="")
+    """The name that people gave it."""
+    note: Mapped[str] = mapped_column(default="", server_default="")
     configuration: Mapped[dict[str, Any]] = mapped_column(default_factory=dict)
     library_id: Mapped[UUID | None] = mapped_column(default=None)
     """The library version of its demonstrations; no foreign key, since it may be in another database."""
@@ -137,11 +142,9 @@ class Run(Base):
     world_hash: Mapped[str | None] = mapped_column(default=None)
     """The hash of the world's content at the start; None for a live world."""
     code_version: Mapped[str | None] = mapped_column(default=None)
-    """The version of Showhow that started the run."""
     tools: Mapped[list[str] | None] = mapped_column(default=None)
     """The names of the tools that were offered; None if they were not recorded."""
     options: Mapped[dict[str, Any]] = mapped_column(default_factory=dict, server_default="{}")
-    """The reasoner's options by name."""
     questions_hash: Mapped[str | None] = mapped_column(default=None)
     """The hash of the texts and gold answers of its questions; None for a run over one question, or if not recorded."""
     concurrency: Mapped[int | None] = mapped_column(default=None)
@@ -153,17 +156,18 @@ class Run(Base):
     finished_at: Mapped[datetime | None] = mapped_column(default=None)
 
 
-class Trace(Base):
+class Trace(Removable, Base):
     """The solution process of a person or a reasoner; an approved one is a demonstration."""
 
     __tablename__ = "trace"
     __table_args__ = (
         CheckConstraint("status in ('draft', 'submitted', 'approved', 'rejected', 'failed')", name="status"),
-        Index("ix_trace_status", "status", "submitted_at", "id"),
+        Index("ix_trace_status", "status", "submitted_at", "id", "removal_id"),
         Index("ix_trace_author", "author_id", "status", "started_at"),
-        Index("ix_trace_question", "question_id", "status"),
+        Index("ix_trace_question", "question_id", "status", "removal_id"),
         Index("ix_trace_parent", "parent_id"),
         Index("ix_trace_run", "run_id", "question_id"),
+        partial_index(REMOVED_CONDITION, "ix_trace_removed", "removal_id"),
     )
 
     question_id: Mapped[UUID] = mapped_column(ForeignKey("question.id"))
@@ -325,9 +329,7 @@ class Score(Base):
 
     attempt_id: Mapped[UUID] = mapped_column(ForeignKey("attempt.id"))
     run_id: Mapped[UUID] = mapped_column(ForeignKey("run.id"))
-    """The run of the attempt."""
     kind: Mapped[str | None]
-    """The kind of the attempt."""
     metric: Mapped[str]
     metric_version: Mapped[int]
     value: Mapped[float]
@@ -435,7 +437,7 @@ class Judgement(Base):
     created_at: Mapped[datetime] = mapped_column(default_factory=utc_now)
 
 
-class Library(Base):
+class Library(Removable, Base):
     """A frozen, numbered version of a set of demonstrations; a run stores the name and number that it used."""
 
     __tablename__ = "library"

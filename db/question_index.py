@@ -6,10 +6,11 @@ from hashlib import blake2b
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import select
+from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from db.models import Question
+from db.removed_rows import WITH_REMOVED
 from db.types import join_attachments, redactor_of_dialect
 from db.unanswerable import find_gold_reason
 from guard.redaction import NOTHING_SECRET
@@ -41,6 +42,9 @@ class QuestionIndex:
         rows = session.execute(columns.order_by(Question.position).execution_options(yield_per=1_000))
         for key, position, source_id, gold, *texts in rows:
             self.add(key, position, source_id, join_attachments(*texts), gold)
+        # A removed question is not one of the project's, and keeps its position.
+        last = select(func.max(Question.position)).where(Question.project_id == self._project_id)
+        self.last_position = max(self.last_position, session.scalar(last, execution_options=WITH_REMOVED) or 0)
 
     def add(self, key: UUID, position: int, source_id: str | None, text: str, gold: list[dict[str, Any]]) -> None:
         """Add one question."""

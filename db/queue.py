@@ -7,15 +7,15 @@ from datetime import datetime
 from statistics import median
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, delete, func, or_, select, update
+from sqlalchemy import ColumnElement, func, or_, select
 from sqlalchemy.orm import Session, aliased
 
 from db.database import Conflict, RowNotFound
-from db.models import Assignment, Draft, Edit, Judgement, ModelCall, Project, Question, Step, Trace, User
+from db.models import Assignment, Judgement, Project, Question, Step, Trace, User
 from db.projects import COMPLETED_STATUSES, find_assignment, reserve_question, select_completed_traces
 from db.recording import find_own_draft, start_trace
 from db.trace_states import is_held, is_kept_draft, is_open_return
-from db.traces import lock_draft
+from db.traces import delete_traces
 from db.users import require_role
 
 
@@ -234,30 +234,7 @@ def skip_question(session: Session, question_id: UUID, user_id: UUID, reason: st
         )
         if session.scalar(select(func.count(Step.id)).where(Step.trace_id == trace.id)) == 0
     ]
-    _delete_traces(session, empty_traces)
-
-
-def discard_draft(session: Session, trace_id: UUID, *, seen: int, by: UUID) -> None:
-    """Delete the person's draft with its steps; without another trace of theirs, its question is open again."""
-    question_id = lock_draft(session, trace_id, seen, by).question_id
-    _delete_traces(session, [trace_id])
-    assignment = find_assignment(session, question_id, by)
-    is_reservation = assignment is not None and assignment.state == "open" and assignment.until is not None
-    if is_reservation and find_own_trace(session, question_id, by) is None:
-        session.delete(assignment)
-    session.flush()
-
-
-def _delete_traces(session: Session, ids: Collection[UUID]) -> None:
-    """Delete the traces with all that belongs to them; calls of models stay, for what they cost."""
-    session.execute(update(ModelCall).where(ModelCall.trace_id.in_(ids)).values(trace_id=None, step_id=None))
-    for belonging in (Draft, Edit, Judgement):
-        session.execute(delete(belonging).where(belonging.trace_id.in_(ids)))
-    # Children before their parents, of whichever depth.
-    session.execute(update(Step).where(Step.trace_id.in_(ids)).values(parent_id=None))
-    session.execute(delete(Step).where(Step.trace_id.in_(ids)))
-    session.execute(delete(Trace).where(Trace.id.in_(ids)))
-    session.flush()
+    delete_traces(session, empty_traces)
 
 
 def list_skipped_questions(session: Session, project_id: UUID, user_id: UUID) -> list[tuple[Question, str]]:

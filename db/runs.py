@@ -18,6 +18,7 @@ from db.database import Conflict, RowNotFound
 from db.model_calls import mark_lost_model_calls
 from db.models import SPAN_SKILL, WAITING, Edit, ModelCall, Question, Run, Step, Trace
 from db.recording import TraceAnswers
+from db.removed_rows import WITH_REMOVED
 from db.trace_configuration import TraceConfiguration
 from db.traces import fork_trace, increment_version, lock_draft, lock_step, lock_trace, record_edit
 from db.types import utc_now
@@ -87,7 +88,7 @@ def get_concurrency(session: Session, run_id: UUID) -> int | None:
 
 def start_run_trace(session: Session, run: Run, question_id: UUID, configuration: Mapping[str, Any]) -> Trace:
     """Start a trace of the run for the question."""
-    if session.get(Question, question_id) is None:
+    if session.get(Question, question_id, execution_options=WITH_REMOVED) is None:
         raise RowNotFound(f"there is no question {question_id} here; ask it again")
     trace = Trace(
         question_id=question_id,

@@ -24,6 +24,8 @@ from db import (  # noqa: F401 - so that their tables and indexes are known
     question_list,
     rate_limits,
     recording,
+    removals,
+    unsent_questions,
 )
 from db.database import Database, StoreError, StoreUnavailable, translate_errors
 from db.foreign_objects import (
@@ -53,7 +55,7 @@ class SchemaDigest(NamedTuple):
 
 MIGRATIONS_TABLE = "alembic_version"
 MIGRATIONS_FOLDER = Path(__file__).resolve().parents[1] / "migrations"
-SQLITE_AT_HEAD = SchemaDigest("0011", "0a209b1f2317a2d37ca06d80baf9a296a0cf19731ffad26886adec6264dfb7ca")
+SQLITE_AT_HEAD = SchemaDigest("0012", "db1c598e45a6ea1cdc30bb5e7a12c3ae468a589b98436718bd623295b88bc266")
 """The newest revision and its schema on SQLite: a start need neither load the migrations nor run them anew."""
 
 

@@ -18,7 +18,7 @@ from sqlalchemy.orm import Session, make_transient_to_detached
 from sqlalchemy.orm.attributes import set_committed_value
 
 from db.models import Judgement, Project, Question, Run, Step
-from db.types import Base, UnstorableValue, check_storable_text
+from db.types import REMOVAL_MARK, Base, UnstorableValue, check_storable_text
 
 ModelType = TypeVar("ModelType", bound=Base)
 
@@ -39,6 +39,8 @@ ADDED_FIELDS: dict[type[Base], dict[str, Any]] = {
         "questions_hash": None,
         "concurrency": None,
         "is_paused": False,
+        "title": "",
+        "note": "",
     },
 }
 """Fields that are omitted if they have these defaults."""
@@ -55,7 +57,7 @@ def field_values(row: Base) -> dict[str, Any]:
 
 @cache
 def _field_names(kind: type[Base]) -> tuple[str, ...]:
-    return tuple(column.name for column in fields(kind))
+    return tuple(column.name for column in fields(kind) if column.name != REMOVAL_MARK)
 
 
 def insert_rows(session: Session, kind: type[Base], rows: Sequence[dict[str, Any]]) -> None:
@@ -111,9 +113,9 @@ def field_types(kind: type[Base]) -> dict[str, tuple[Any, ...]]:
     """Return the Python types that each field may have."""
     hints = get_type_hints(kind)
     types = {}
-    for field in fields(kind):
-        (inner,) = get_args(hints[field.name])
-        types[field.name] = get_args(inner) if isinstance(inner, UnionType) else (inner,)
+    for name in _field_names(kind):
+        (inner,) = get_args(hints[name])
+        types[name] = get_args(inner) if isinstance(inner, UnionType) else (inner,)
     return types
 
 

@@ -5,19 +5,20 @@ when and how, and nothing is overwritten.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from itertools import islice
 from typing import Any, NamedTuple, TypeVar
 from uuid import UUID
 
-from sqlalchemy import Table, bindparam, func, select, update
+from sqlalchemy import Table, bindparam, delete, func, select, update
 from sqlalchemy.orm import Session
 from sqlalchemy.orm.attributes import flag_modified
 
 from db.database import Conflict, RowNotFound
-from db.models import SPAN_SKILL, Edit, Judgement, Project, Question, Run, Step, Trace, User
+from db.models import SPAN_SKILL, Draft, Edit, Judgement, ModelCall, Project, Question, Run, Step, Trace, User
 from db.projects import reserve_question
+from db.removed_rows import WITH_REMOVED
 from db.trace_record import TraceRecord
 from db.users import require_role
 
@@ -29,7 +30,7 @@ def lock_trace(session: Session, trace_id: UUID) -> Trace:
     """Load the trace and lock it until the transaction ends."""
     trace = session.get(Trace, trace_id, with_for_update=True)
     if trace is None:
-        raise RowNotFound(f"there is no trace {trace_id} here; it may be in another database")
+        raise RowNotFound(f"there is no trace {trace_id} here; it was deleted, or is in another database")
     return trace
 
 
@@ -191,7 +192,10 @@ def _steps_with_later_children(session: Session, trace_id: UUID, steps: Sequence
 
 
 def load_trace(session: Session, trace_id: UUID) -> TraceRecord:
-    """Load the trace with its question, project, steps, edits, judgements and the names of people."""
+    """Load the trace with its question, project, steps, edits, judgements and the names of people.
+
+    A removed one too, since others rest on it; a change of it is refused.
+    """
     (record,) = _load_records(session, [trace_id])
     return record
 
@@ -203,6 +207,7 @@ def _load_records(session: Session, ids: Sequence[UUID]) -> list[TraceRecord]:
         .join(Question, Question.id == Trace.question_id)
         .join(Project, Project.id == Question.project_id)
         .where(Trace.id.in_(ids))
+        .execution_options(**WITH_REMOVED)
     )
     rows = {trace.id: (trace, question, project) for trace, question, project in trace_rows}
     if (missing := next((trace_id for trace_id in ids if trace_id not in rows), None)) is not None:
@@ -215,7 +220,8 @@ def _load_records(session: Session, ids: Sequence[UUID]) -> list[TraceRecord]:
         session.scalars(select(Judgement).where(Judgement.trace_id.in_(ids)).order_by(Judgement.id))
     )
     run_ids = {trace.run_id for trace, _, _ in rows.values() if trace.run_id}
-    runs = {run.id: run for run in session.scalars(select(Run).where(Run.id.in_(run_ids)))} if run_ids else {}
+    known_runs = select(Run).where(Run.id.in_(run_ids)).execution_options(**WITH_REMOVED)
+    runs = {run.id: run for run in session.scalars(known_runs)} if run_ids else {}
     people = {trace_id: {trace.author_id} if trace.author_id else set() for trace_id, (trace, _, _) in rows.items()}
     for trace_id in rows:
         people[trace_id] |= {edit.editor_id for edit in edits[trace_id] if edit.editor_id}
@@ -249,15 +255,28 @@ def _group_by_trace(rows: Iterable[_Row]) -> Mapping[UUID, list[_Row]]:
 
 
 def has_trace(session: Session, trace_id: UUID) -> bool:
-    """Whether the trace is stored."""
-    return session.scalar(select(Trace.id).where(Trace.id == trace_id)) is not None
+    """Whether the trace is stored, be it removed."""
+    stored = select(Trace.id).where(Trace.id == trace_id)
+    return session.scalar(stored, execution_options=WITH_REMOVED) is not None
+
+
+def delete_traces(session: Session, ids: Collection[UUID]) -> None:
+    """Delete the traces with all that belongs to them; calls of models stay, for what they cost."""
+    session.execute(update(ModelCall).where(ModelCall.trace_id.in_(ids)).values(trace_id=None, step_id=None))
+    for belonging in (Draft, Edit, Judgement):
+        session.execute(delete(belonging).where(belonging.trace_id.in_(ids)))
+    # Children before their parents, of whichever depth.
+    session.execute(update(Step).where(Step.trace_id.in_(ids)).values(parent_id=None))
+    session.execute(delete(Step).where(Step.trace_id.in_(ids)))
+    session.execute(delete(Trace).where(Trace.id.in_(ids)), execution_options=WITH_REMOVED)
+    session.flush()
 
 
 def count_stored_traces(session: Session, ids: Sequence[UUID]) -> int:
-    """Count those of the traces that are stored."""
+    """Count those of the traces that are stored, removed ones too."""
     batches = (ids[start : start + 500] for start in range(0, len(ids), 500))
     counts = (select(func.count()).select_from(Trace).where(Trace.id.in_(batch)) for batch in batches)
-    return sum(session.scalar(count) or 0 for count in counts)
+    return sum(session.scalar(count, execution_options=WITH_REMOVED) or 0 for count in counts)
 
 
 def preview_trace(session: Session, trace: Trace) -> TraceRecord:

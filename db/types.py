@@ -12,7 +12,7 @@ from typing import Any
 from uuid import UUID
 
 from sqlalchemy import JSON, DateTime, Dialect, Index, MetaData, Text, text
-from sqlalchemy.orm import DeclarativeBase, MappedAsDataclass
+from sqlalchemy.orm import DeclarativeBase, Mapped, MappedAsDataclass, mapped_column
 from sqlalchemy.types import TypeDecorator
 from uuid_utils.compat import uuid7
 
@@ -236,6 +236,17 @@ class Base(MappedAsDataclass, DeclarativeBase, kw_only=True):
         list[list[str]]: ExactJson,
         list[dict[str, Any]]: ExactJson,
     }
+
+
+REMOVAL_MARK = "removal_id"
+"""The column of Removable, which is no part of what a row says: it is not exported, imported or compared."""
+
+
+class Removable(MappedAsDataclass, kw_only=True):
+    """Rows that can be archived and deleted: a marked one is in no result unless a query asks for it."""
+
+    removal_id: Mapped[UUID | None] = mapped_column(default=None, init=False, repr=False)
+    """The removal (db/removals.py) that took it away; one that is not stored any more waits to be deleted for good."""
 
 
 def join_attachments(text: str, attachments: Any) -> str:

@@ -16,6 +16,7 @@ from db.attempts import CORRECT_SCORE, asked_in_run
 from db.database import RowNotFound
 from db.models import UNFINISHED_ENDINGS, Assignment, Attempt, Project, Question, Run, Score, Trace, User
 from db.projects import COMPLETED_STATUSES
+from db.removed_rows import WITH_REMOVED
 from db.trace_states import is_held
 from db.unanswerable import find_gold_reason, group_of_question, says_unanswerable
 
@@ -89,6 +90,12 @@ def find_verification(session: Session, run_id: UUID) -> Run:
     return run
 
 
+def find_former_verification(session: Session, run: Run) -> Run | None:
+    """Find the verification whose failures this one asks again, also a removed one; None for a first one."""
+    former = run.configuration.get("again_of")
+    return session.get(Run, UUID(former), execution_options=WITH_REMOVED) if former else None
+
+
 def list_gold_questions(session: Session, project_id: UUID, *, answerable: bool = False) -> list[Question]:
     """List the project's questions that have a gold answer, in order; with `answerable`, those that have an answer."""
     questions = session.scalars(select(Question).where(Question.project_id == project_id).order_by(Question.position))
@@ -112,12 +119,16 @@ def count_unanswerable(session: Session, run_id: UUID, *, asked_in: UUID | None 
 
 
 def list_outcomes(session: Session, run: Run, *, failed: bool = False) -> list[VerificationOutcome]:
-    """List the results of the verification's attempts in order; with `failed`, only those of failed questions."""
+    """List the results of the verification's attempts in order.
+
+    With `failed`, only those of questions to be repaired: failed ones that are neither archived nor deleted.
+    """
     conditions = [Attempt.run_id == run.id]
     if failed:
         conditions += [
             Attempt.ending.not_in(UNFINISHED_ENDINGS),
             Attempt.met_unavailable_source.is_(False),
+            Question.removal_id.is_(None),
             (Score.value < CORRECT_SCORE) | Score.value.is_(None),
         ]
     return list(_load_outcomes(session, conditions))
@@ -131,6 +142,7 @@ def _load_outcomes(session: Session, conditions: Sequence[ColumnElement[bool]]) 
         .outerjoin(Score, (Score.attempt_id == Attempt.id) & (Score.metric == CORRECTNESS_METRIC))
         .where(*conditions)
         .order_by(Attempt.position)
+        .execution_options(**WITH_REMOVED)
     )
     for question, attempt, trace, value in rows:
         outcome = VerificationOutcome(question.id, question.text, attempt.kind, question.gold_answers)
@@ -161,11 +173,11 @@ def skipped_question_ids(session: Session, person_id: UUID) -> set[UUID]:
 
 
 def load_question(session: Session, question_id: UUID) -> tuple[Question, Project]:
-    """Load the question and its project."""
-    question = session.get(Question, question_id)
+    """Load the question and its project; a run answers a question that was removed since its start, too."""
+    question = session.get(Question, question_id, execution_options=WITH_REMOVED)
     if question is None:
         raise RowNotFound(f"the question {question_id} no longer exists; start a new verification")
-    return question, session.get_one(Project, question.project_id)
+    return question, session.get_one(Project, question.project_id, execution_options=WITH_REMOVED)
 
 
 def find_repairs(session: Session, failures: Iterable[VerificationOutcome]) -> dict[UUID, Repair]:

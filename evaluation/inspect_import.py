@@ -24,6 +24,7 @@ from db.import_journal import IMPORT_PREFIX, JOURNAL_FILE, REQUEST_FILE, UNDO_FI
 from db.merge import TraceMerger
 from db.models import Project, Question, Run
 from db.projects import find_matching_question, find_project
+from db.removed_rows import WITH_REMOVED
 from db.trace_configuration import MODEL_SKILLS
 from db.trace_record import TraceRecord
 from evaluation.inspect_runs import NO_MODEL, NOT_A_NUMBER, OTHER_TARGET, OUT_OF_RANGE, OWN, QUESTION_FIELDS
@@ -170,8 +171,11 @@ class _LogImporter:
         evaluation: dict[str, Any] = record.run.configuration["eval"]
         own = (evaluation.get("metadata") or {}).get(OWN) or {}
         run_id = uuid5(record.run.id, str(self._project.id))
-        if session.get(Run, run_id) is not None:
-            raise Conflict(f"this log is imported already, as the run {run_id} of {self._project.name!r}")
+        if session.get(Run, run_id, execution_options=WITH_REMOVED) is not None:
+            raise Conflict(
+                f"this log is imported already, as the run {run_id} of {self._project.name!r}; if it is not listed, "
+                "it is archived or deleted: restore it under Settings"
+            )
         self._report = replace(self._report, run_id=run_id)
         model = evaluation.get("model")
         reasoner = own.get("reasoner") or "inspect"
@@ -196,6 +200,8 @@ class _LogImporter:
             world_hash=own.get("world_hash"),
             code_version=own.get("code_version"),
             options=own.get("options") or {},
+            title=own.get("title") or "",
+            note=own.get("note") or "",
             started_at=record.run.started_at,
         )
         return runs.start_run(session, run)

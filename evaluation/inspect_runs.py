@@ -32,7 +32,7 @@ OWN = "showhow"
 NO_MODEL = "none/none"
 """Inspect's name of a model for a run without one."""
 QUESTION_FIELDS = ("source_id", "dataset", "split", "kind", "gold_answers", "decomposition", "details")
-RUN_FIELDS = ("reasoner", "world", "world_hash", "code_version", "options")
+RUN_FIELDS = ("reasoner", "world", "world_hash", "code_version", "options", "title", "note")
 USAGE_FIELDS = ("input_tokens", "output_tokens", "unreported_calls", "token_bound", "cost", "cost_bound")
 STORED_FIELDS = {
     *CHAT_FIELDS,

@@ -161,6 +161,8 @@ def load_verification_report(database: Database, run: Run) -> VerificationReport
     """Build the report: the run's configuration, and its figures in total and by kind of question."""
     return {
         "id": str(run.id),
+        "name": run.title,
+        "note": run.note,
         "started_at": run.started_at.isoformat(timespec="seconds"),
         "reasoner": run.configuration["reasoner"],
         "model": run.model,
@@ -381,7 +383,7 @@ def format_usage(report: Mapping[str, Any]) -> str:
 
 
 def label_runs(runs: Sequence[Run]) -> dict[UUID, str]:
-    """Name each run by its reasoner, library, model and skills; equal names also by options, or by the start time."""
+    """Name each run as people did, or by reasoner, library, model and skills; equal ones also by options or time."""
     names = {run.id: _describe_run(run) for run in runs}
     for describe in (_describe_options, lambda run: f"{run.started_at:%Y-%m-%d %H:%M:%S}", lambda run: str(run.id)):
         counts = Counter(names.values())
@@ -395,7 +397,7 @@ def _describe_run(run: Run) -> str:
     configuration = TraceConfiguration.from_json(run.configuration)
     skills = None if configuration.skills == MODEL_SKILLS else configuration.skills
     name = run.configuration.get("imported_as") or run.reasoner
-    return ", ".join(str(part) for part in (name, configuration.library, run.model, skills) if part)
+    return run.title or ", ".join(str(part) for part in (name, configuration.library, run.model, skills) if part)
 
 
 def _describe_options(run: Run) -> str:

@@ -175,9 +175,12 @@ def start_repair_verification(services: Services, run: Run, freeze: Callable[[],
     """
     with services.database.read() as session:
         failed = [
-            session.get_one(Question, outcome.question_id)
+            question
             for outcome in verifications.list_outcomes(session, run)
-            if outcome.is_finished and not outcome.is_correct
+            if outcome.is_finished
+            and not outcome.is_correct
+            and (question := session.get(Question, outcome.question_id)) is not None
+            and question.removal_id is None
         ]
         project_id = UUID(run.configuration["project_id"])
         for later in verifications.list_verifications(session, project_id):

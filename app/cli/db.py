@@ -1,4 +1,4 @@
-"""`showhow db upgrade | check | redact | backup FILE | restore FILE`."""
+"""`showhow db upgrade | check | redact | purge | backup FILE | restore FILE`."""
 
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from app.cli.output import CommandError, emit
+from app.removals import purge as purge_removals
 from app.services import current_services
 from db.backup import back_up_database
 from db.database import Database
@@ -65,6 +66,17 @@ def redact(*, as_json: AsJson = False) -> None:
     with open_database() as database:
         count = remove_secrets(database)
     emit({"rows": count}, f"removed keys from {count} rows" if count else "no row holds a key", as_json=as_json)
+
+
+@app.command()
+def purge(
+    *,
+    now: Annotated[bool, typer.Option("--now", help="Also what could still be restored.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Delete for good what was deleted more than 30 days ago, as each start of the server does."""
+    report = purge_removals(current_services(), now=now)
+    emit({"removed": list(report.names)}, "\n".join(report.names) or "nothing to do", as_json=as_json)
 
 
 @app.command("backup")

@@ -20,6 +20,7 @@ from app.cli.options import (
     with_selection_options,
 )
 from app.cli.output import CommandError, emit, fail_on_interrupt
+from app.cli.removals import add_removal_commands
 from app.cli.traces import TestSplitOption, WithTestSplitOption, emit_losses, write_export_file
 from app.progress import print_count
 from app.services import authorize_verb, current_author, current_services
@@ -32,6 +33,8 @@ from db.libraries import (
     load_demonstrations,
 )
 from db.projects import list_question_kinds
+from db.removal_kinds import Kind
+from db.renaming import rename_library
 from evaluation.drift import check_repetitions
 from evaluation.selection_usage import Report, UsageRequest, compute_usage
 from fewshot_library.formats import writable_formats
@@ -150,6 +153,7 @@ def export(  # noqa: PLR0913 - every option of the verb is one parameter
 
 
 app = typer.Typer(no_args_is_help=True, help="Freeze, compare and export demonstrations, and select among them.")
+add_removal_commands(app, Kind.LIBRARY)
 
 app.command()(usage)
 app.command("map")(map_)
@@ -181,6 +185,18 @@ def freeze_(  # noqa: PLR0913 - every option of the verb is one parameter
     value = {"name": version.name, "number": version.number, "card": version.card}
     text_line = f"{version.name}:{version.number} holds {version.card['demonstrations']} demonstrations"
     emit(value, text_line, as_json=as_json)
+
+
+@app.command()
+def rename(name: str, new_name: str) -> None:
+    """Rename a library with all its versions; runs and scripts go on with its former name."""
+    with current_services().database.begin() as session:
+        count = rename_library(session, name, new_name)
+    emit(
+        {"name": new_name},
+        f"{count:,} version{'' if count == 1 else 's'} of {name} {'is' if count == 1 else 'are'} called {new_name}",
+        as_json=False,
+    )
 
 
 @app.command("list")

@@ -8,6 +8,7 @@ from uuid import UUID
 import typer
 
 from app.cli.output import CommandError, emit
+from app.cli.removals import add_removal_commands
 from app.guideline_text import list_picture_names
 from app.progress import print_progress
 from app.services import current_services
@@ -17,6 +18,8 @@ from db.database import Conflict
 from db.guideline_pictures import MAX_PICTURE_BYTES, store_picture
 from db.models import Project
 from db.projects import DEFAULT_INSTRUCTION, MAX_OVERLAP
+from db.removal_kinds import Kind
+from db.renaming import rename_project
 from db.types import load_json
 from evaluation.value_format import format_count
 from guard.files import open_regular
@@ -24,6 +27,7 @@ from tools.registry import ToolRegistry
 from worlds.open import NO_WORLD, read_world_metadata
 
 app = typer.Typer(no_args_is_help=True, help="Create and list projects: their world, tools, instruction and answers.")
+add_removal_commands(app, Kind.PROJECT)
 
 ProjectArgument = Annotated[str, typer.Argument(help="The project's name.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
@@ -114,6 +118,14 @@ def edit(  # noqa: PLR0913 - every option of the verb is one parameter
             store_guideline_pictures(session, project.id, guidelines)
         count = projects.count_questions(session, project.id)
         emit(_project_to_json(project, count), "\n".join(_project_lines(project, count)), as_json=as_json)
+
+
+@app.command()
+def rename(name: ProjectArgument, new_name: Annotated[str, typer.Argument(help="Its new name.")]) -> None:
+    """Rename a project."""
+    with current_services().database.begin() as session:
+        renamed = rename_project(session, name, new_name).name
+    emit({"name": renamed}, f"the project {name!r} is called {renamed!r}", as_json=False)
 
 
 def _parse_answer_format(answer: str | None) -> AnswerFormat:

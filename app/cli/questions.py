@@ -8,6 +8,7 @@ import typer
 
 from app.cli.output import CommandError, UnboundedOption, emit, fail_on_interrupt
 from app.cli.project import store_guideline_pictures
+from app.cli.removals import add_removal_commands
 from app.imports import (
     QuestionImportPlan,
     finish_interrupted_imports,
@@ -17,6 +18,7 @@ from app.imports import (
 from app.progress import print_progress, print_result
 from app.services import current_services
 from db import projects
+from db.removal_kinds import Kind
 from evaluation.datasets import QUESTION_FORMATS, list_format_names, open_question_file
 from evaluation.datasets.reader import AUTO, QuestionSurvey
 from evaluation.datasets.record import COLUMN_MEANINGS
@@ -27,6 +29,7 @@ from worlds.open import read_world_metadata
 from worlds.terms import strip_marks
 
 app = typer.Typer(no_args_is_help=True, help="Import and list a project's questions.")
+add_removal_commands(app, Kind.QUESTION)
 
 ProjectOption = Annotated[str, typer.Option(help="The project's name.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
@@ -166,7 +169,14 @@ def list_(
             raise CommandError(f"there is no project {project!r}; `showhow questions import` makes one")
         rows = projects.list_questions(session, stored.id, limit=limit, after=after)
     values: list[dict[str, Any]] = [
-        {"position": q.position, "text": q.text, "kind": q.kind, "answers": q.gold_answers, "completed": q.completed}
+        {
+            "id": str(q.id),
+            "position": q.position,
+            "text": q.text,
+            "kind": q.kind,
+            "answers": q.gold_answers,
+            "completed": q.completed,
+        }
         for q in rows
     ]
     emit(values, "\n".join(f"{q.position}. {q.text}" for q in rows) or "no questions", as_json=as_json)

@@ -16,6 +16,7 @@ from app.cli.setup import prepare
 from app.imports import finish_interrupted_imports
 from app.jobs import remove_abandoned_uploads
 from app.progress import print_progress
+from app.removals import purge
 from app.services import current_services
 from db.restore import remove_abandoned_copy
 from guard.environment import open_held_variables, read_environment
@@ -37,6 +38,7 @@ def clear_leftovers(services: Services) -> list[str]:
         *_clear_folder(remove_abandoned_uploads, services.settings.uploads_folder),
         *end_interrupted_runs(services),
         *finish_interrupted_imports(services),
+        *(f"Deleted for good: {name}." for name in purge(services).names),
     ]
 
 

@@ -2,7 +2,7 @@
 
 import io
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, BinaryIO
 from uuid import UUID
@@ -11,6 +11,7 @@ import typer
 
 from app.cli.options import GoldWorldOption
 from app.cli.output import CommandError, UnboundedOption, emit, fail_on_interrupt, open_atomically
+from app.cli.removals import add_removal_commands
 from app.cli.score import report_lines
 from app.imports import finish_interrupted_imports
 from app.progress import print_progress
@@ -20,6 +21,9 @@ from db.comparisons import MetricVersion
 from db.database import Database
 from db.models import Run
 from db.projects import find_project
+from db.removal_kinds import Kind
+from db.removals import find_key
+from db.renaming import name_run
 from evaluation.comparison import (
     MAX_COMPARED_RUNS,
     OWN_CLUSTER,
@@ -196,6 +200,7 @@ def _format_estimate(value: float, estimate: Estimate | None, sign: str = "") ->
 
 
 app = typer.Typer(no_args_is_help=True, help="List runs, score them by other metrics, and exchange them as logs.")
+add_removal_commands(app, Kind.RUN)
 
 
 @app.command("list")
@@ -210,11 +215,35 @@ def list_runs(*, project: ProjectOption = None, as_json: AsJson = False) -> None
         names = ("questions", "answered", "cannot_be_answered", "refused", "failed", "left")
         counts = {name: figures[name] for name in names}
         started = run.started_at.isoformat(timespec="seconds")
-        rows.append({"id": str(run.id), "label": labels[run.id], "started_at": started, "world": run.world, **counts})
+        named = {"name": run.title, "note": run.note}
+        row = {"id": str(run.id), "label": labels[run.id], **named, "started_at": started, "world": run.world, **counts}
+        rows.append(row | {"f1": figures["f1"]})
     lines = [
-        f"{row['id']}  {row['started_at']}  {row['answered']:,} of {row['questions']:,}  {row['label']}" for row in rows
+        f"{row['id']}  {row['started_at']}  {row['answered']:,} of {row['questions']:,}  {_score(row)}  {row['label']}"
+        + (f" ({row['note']})" if row["note"] else "")
+        for row in rows
     ]
     emit(rows, "\n".join(lines) or "no runs yet; `showhow verify` makes one", as_json=as_json)
+
+
+def _score(row: Mapping[str, Any]) -> str:
+    return "F1 -   " if row["f1"] is None else f"F1 {row['f1']:.2f}"
+
+
+@app.command()
+def rename(
+    run: Annotated[str, typer.Argument(help="The id of a run, its beginning, or its name.")],
+    name: Annotated[str | None, typer.Argument(help='Its new name; "" for none.')] = None,
+    *,
+    note: Annotated[str | None, typer.Option(help="Its new note.")] = None,
+) -> None:
+    """Give a run a name and a note, by which it is told apart everywhere."""
+    if name is None and note is None:
+        raise typer.BadParameter("give a name, or a note with --note")
+    database = current_services().database
+    with database.begin() as session:
+        stored = name_run(session, UUID(str(find_key(session, Kind.RUN, run))), title=name, note=note)
+    emit({"name": stored.title, "note": stored.note}, f"run {stored.id}: {stored.title or 'no name'}", as_json=False)
 
 
 @app.command("score")

@@ -12,6 +12,7 @@ from uuid import UUID
 import typer
 
 from app.cli.output import CommandError, UnboundedOption, emit, fail_on_interrupt, open_atomically
+from app.cli.removals import add_removal_commands
 from app.imports import finish_interrupted_imports, import_traces
 from app.progress import print_count, print_progress, print_result
 from app.services import authorize_verb, current_services
@@ -20,6 +21,7 @@ from db.database import StoreError
 from db.libraries import DemonstrationFilter
 from db.person_answers import ANSWER_STATUSES, COMPLETED, AnswerConditions
 from db.projects import find_project, get_project
+from db.removal_kinds import Kind
 from db.repetitions import store_repetition
 from db.serialization import to_json_fields
 from db.trace_record import NOT_TRIED, TRACE_STATUSES, TraceChange, TraceRecord, list_changes
@@ -138,6 +140,7 @@ def _truncate(text: str) -> str:
 
 
 app = typer.Typer(no_args_is_help=True, help="Import, export, tabulate, list, show, replay and repeat traces.")
+add_removal_commands(app, Kind.DRAFT)
 app.command("replay")(replay)
 app.command("repeat")(repeat)
 

@@ -40,6 +40,7 @@ from db import runs, verifications
 from db.leases import LEASE_SECONDS
 from db.models import Run
 from db.projects import find_project
+from db.renaming import name_run
 from db.trace_configuration import MODEL_SKILLS, TraceConfiguration
 from evaluation.metrics import METRICS, format_means
 from evaluation.repairs import freeze_repairs, list_failures
@@ -128,6 +129,8 @@ def verify(  # noqa: PLR0913 - every option of the verb is one parameter
     priority: Annotated[
         int, typer.Option(min=-1000, max=1000, help="With --workers: higher numbers are worked on first.")
     ] = 0,
+    name: Annotated[str | None, typer.Option(help="The name of the verification, by which lists show it.")] = None,
+    note: Annotated[str | None, typer.Option(help="A note on it.")] = None,
     list_all: Annotated[bool, typer.Option("--list", help="List the verifications of the project.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help=f"Print JSON with {', '.join(METRICS)}.")] = False,
 ) -> None:
@@ -163,6 +166,9 @@ def verify(  # noqa: PLR0913 - every option of the verb is one parameter
         limits = build_limits(config, RunLimits(steps, tokens, seconds, money, model_calls, retrievals))
         plan = VerificationPlan(chosen, config, limit, limits, repetitions, answerable=answerable)
         run = start_verification(services, plan)
+    if name is not None or note is not None:
+        with services.database.begin() as session:
+            run = name_run(session, run.id, title=name, note=note)
     concurrency = at_once if workers else at_once or DEFAULT_CONCURRENCY
     totals = TotalLimits(most_money, most_tokens, most_seconds)
     options = ExecutionOptions(concurrency, totals, retry, print_progress, priority=priority)
@@ -308,5 +314,6 @@ def _format_scores(report: VerificationReport) -> str:
 
 def _format_verification(report: VerificationReport) -> str:
     again = f", again after {report['again_of']}" if report["again_of"] else ""
-    method = f"{report['reasoner']}, {report['library'] or 'no library'}, {format_usage(report)}"
+    name = f"{report['name']}: " if report["name"] else ""
+    method = f"{name}{report['reasoner']}, {report['library'] or 'no library'}, {format_usage(report)}"
     return f"{report['id']}  {report['started_at']}  {_format_scores(report)}  {method}{again}"

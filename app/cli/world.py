@@ -14,8 +14,10 @@ import typer
 from app.cli import world_questions
 from app.cli.consent import require_consent
 from app.cli.output import CommandError, emit, fail_on_interrupt
+from app.cli.removals import add_removal_commands
 from app.progress import make_stage_printer, print_progress
 from app.services import authorize_verb, current_services
+from db.removal_kinds import Kind
 from fiction.universe.options import GenerationOptions
 from guard.files import open_regular
 from runs.services import Services
@@ -27,6 +29,7 @@ from worlds.open import SearchProbe, SourceCallCheck, check_sources, choose_prob
 from worlds.source import Cell, TextSource
 
 app = typer.Typer(no_args_is_help=True, help="Import, generate, add, list and query worlds.")
+add_removal_commands(app, Kind.WORLD)
 
 OfflineOption = Annotated[bool, typer.Option("--offline", help="Live worlds answer from their recorded answers only.")]
 AsOfOption = Annotated[
@@ -57,6 +60,16 @@ def _format_size(metadata: dict[str, Any]) -> str:
     if "hosts" in metadata:
         return f"asks {', '.join(metadata['hosts'])}"
     return f"{metadata['articles']:,} articles, {metadata['triples']:,} triples"
+
+
+@app.command()
+def rename(name: str, new_name: str) -> None:
+    """Rename a world; its projects and runs go on with it."""
+    from app.removals import rename_world  # noqa: PLC0415 - other verbs start without the store
+
+    authorize_verb("admin")
+    rename_world(current_services(), name, new_name)
+    emit({"name": new_name}, f"the world {name} is called {new_name}", as_json=False)
 
 
 @app.command()

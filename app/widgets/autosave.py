@@ -20,11 +20,12 @@ from starlette.responses import JSONResponse
 
 from app.widgets.page_layout import format_sentence, read_asset
 from app.widgets.person import is_from_this_machine
-from app.widgets.queue import OpenedTrace, signing_key
+from app.widgets.queue import OpenedTrace, derive_id, signing_key
 from db import recording, review, users
 from db.database import Database, StoreError
 from db.models import Draft, Trace, User
 from db.types import MAX_TEXT_CHARACTERS
+from db.unsent_questions import save_unsent_question
 from runs.services import Services
 
 MAX_DRAFT_BYTES = MAX_TEXT_CHARACTERS
@@ -43,6 +44,8 @@ class DraftPage:
     """Whether the page was opened on this machine, where a first act gives a new person a role."""
     comment_on: int = 0
     """The version of the trace that a reviewer comments on; 0 for a page on which its author types."""
+    asks: bool = False
+    """Whether a question is typed on the Ask page, which has no trace yet."""
 
     @property
     def url(self) -> str:
@@ -60,6 +63,7 @@ class DraftPage:
             "chosen": "yes" if opened.is_chosen else "",
             "local": "yes" if self.is_local else "",
             "comment_on": str(self.comment_on),
+            "asks": "yes" if self.asks else "",
         }
 
     @property
@@ -85,7 +89,9 @@ class DraftPage:
                 is_chosen=bool(query.get("chosen")),
             )
             numbers = [int(query.get(name, "")) for name in ("page", "comment_on")]
-            page = cls(opened, numbers[0], is_local=bool(query.get("local")), comment_on=numbers[1])
+            page = cls(
+                opened, numbers[0], bool(query.get("local")), comment_on=numbers[1], asks=bool(query.get("asks"))
+            )
         except ValueError:
             return None
         # As bytes, since compare_digest accepts no other text than ASCII.
@@ -159,6 +165,10 @@ def parse_draft(body: bytes) -> dict[str, Any]:
 
 def _store_draft(database: Database, page: DraftPage, content: dict[str, Any]) -> str:
     with database.acting_as(page.person).begin() as session:
+        if page.asks:
+            asker = users.register_user(session, page.opened.person)
+            text = content.get("fields", {}).get("question", "")
+            return save_unsent_question(session, asker.id, text, page_number=page.number).isoformat()
         if page.comment_on:
             reviewer = users.register_user(session, page.opened.person)
             text = content.get("fields", {}).get("comment", "")
@@ -219,13 +229,29 @@ def mount_comment_autosave(database: Database, trace: Trace, person: User, comme
     _mount(database, OpenedTrace(trace.id, person.name), data, comment_on=trace.version)
 
 
-def _mount(database: Database, opened: OpenedTrace, data: Mapping[str, Any], *, comment_on: int = 0) -> None:
+def mount_question_autosave(database: Database, person: User, shown: str, question: str, css: str) -> None:
+    """Mount the component for the question on the Ask page; `shown` names the trace that the page shows."""
+    data = {
+        "scope": f"ask {shown}",
+        "new": True,
+        "content": {"fields": {"question": question}},
+        "watch": {"question": css},
+        "timed": False,
+        "active": 0,
+        "saved_at": None,
+    }
+    _mount(database, OpenedTrace(derive_id(f"ask {person.name}"), person.name), data, asks=True)
+
+
+def _mount(
+    database: Database, opened: OpenedTrace, data: Mapping[str, Any], *, comment_on: int = 0, asks: bool = False
+) -> None:
     try:
         number = _number_page(database, opened.id)
     except StoreError as error:
         st.error(format_sentence(f"what you type is not stored yet: {error}"))
         return
-    page = DraftPage(opened, number, is_local=is_from_this_machine(), comment_on=comment_on)
+    page = DraftPage(opened, number, is_local=is_from_this_machine(), comment_on=comment_on, asks=asks)
     mount = st.components.v2.component(
         "showhow_autosave",
         html='<div class="status" role="status"></div>',

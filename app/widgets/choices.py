@@ -143,7 +143,7 @@ RECENT_VERSIONS, MAX_OLDER_VERSIONS = 3, 50
 def list_versions(database: Database) -> list[LibraryVersion]:
     """Return every version by name, the latest version of each library first."""
     with database.read() as session:
-        return _cached_versions(database, libraries.count_versions(session))
+        return _cached_versions(database, libraries.list_version_names(session))
 
 
 @lru_cache(maxsize=2)

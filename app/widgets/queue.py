@@ -45,7 +45,8 @@ def discarded_traces() -> set[UUID]:
     return set()
 
 
-def _derive_id(text: str) -> UUID:
+def derive_id(text: str) -> UUID:
+    """An id that this process derives from the text."""
     return UUID(bytes=hmac.digest(signing_key(), text.encode(), "sha256")[:16], version=4)
 
 
@@ -65,7 +66,7 @@ class OpenedTrace:
         cls, question_id: UUID, person: str, opened_at: datetime, *, is_chosen: bool = False
     ) -> "OpenedTrace":
         """The trace that the person will begin; its id is the same in all tabs, so that they notice each other."""
-        ids = (_derive_id(f"{question_id} {person} {number}") for number in count())
+        ids = (derive_id(f"{question_id} {person} {number}") for number in count())
         trace_id = next(id_ for id_ in ids if id_ not in discarded_traces())
         return cls(trace_id, person, question_id, opened_at, is_chosen)
 
@@ -177,7 +178,9 @@ def current_trace(services: Services, person: User) -> OpenedTrace | None:
         try:
             trace_id = UUID(reference)
             with services.database.read() as session:
-                traces.load_trace(session, trace_id)
+                trace = traces.load_trace(session, trace_id).trace
+                if trace.removal_id is not None and trace.status == "draft":
+                    raise RowNotFound("the draft is deleted")  # noqa: TRY301 - as one that is not stored
         except (ValueError, RowNotFound):
             st.session_state["notice"] = "The trace in the link does not exist. This is the next one in your queue."
         else:

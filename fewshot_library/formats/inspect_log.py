@@ -98,6 +98,8 @@ class _OwnRun(ExtensibleModel):
     library: str | None = None
     skills: str | None = None
     options: dict[str, Any] | None = None
+    title: str | None = None
+    note: str | None = None
 
 
 class _OwnGoldAnswer(ExtensibleModel):

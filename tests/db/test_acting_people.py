@@ -22,6 +22,7 @@ from db import (
     projects,
     question_list,
     recording,
+    renaming,
     review,
     runs,
     traces,
@@ -35,11 +36,13 @@ from db.models import Project, Question, Run
 from db.projects import ProjectSettings
 from db.question_list import QuestionConditions
 from db.recording import NewStep, TraceAnswers
+from db.removal_kinds import Kind
+from db.removals import remove, restore
 from db.users import ADMIN, ANNOTATOR, REVIEWER, ROLES, ActingPerson
 
 READING = set(
     "acting approval asked authorize build check count database describe find get group has hash is iterate latest "
-    "list load measure next preview require skipped trace".split()
+    "list load may measure next preview require roles skipped trace".split()
 )
 """The first words of the names of functions that change nothing, or only check."""
 OF_ANYBODY_WITH_A_ROLE = {
@@ -59,7 +62,7 @@ OF_ANYBODY_WITH_A_ROLE = {
         *("collect_asked_questions", "add_question", "reserve_question", "complete_assignment"),
         *("update_completed_count", "update_completed_counts"),
     },
-    "queue": {"begin_question", "skip_question", "unskip_question", "discard_draft"},
+    "queue": {"begin_question", "skip_question", "unskip_question"},
     # Drafts of one's own: `by` is their author (test_users.py).
     "recording": {
         *("start_trace", "begin_step", "complete_step", "complete_run_step", "restart_step", "edit_thought"),
@@ -67,6 +70,7 @@ OF_ANYBODY_WITH_A_ROLE = {
     },
     "traces": {"lock_trace", "lock_step", "lock_draft", "raise_run_version", "record_edit", "fork_trace"},
     "review": {"add_step_note", "remove_step_note"},
+    "unsent_questions": {"save_unsent_question", "forget_unsent_question"},
     "users": {"register_user"},
     "tool_report": {"drop_redundant_conditions"},
 }
@@ -81,6 +85,14 @@ OF_REVIEWERS: dict[str, dict[str, Act]] = {
         "stop_workers": lambda s, _: leases.stop_workers(s, verification(s).id),
     },
     "libraries": {"store_version": lambda s, stage: libraries.store_version(s, "quays", [stage.submitted], {})},
+    "removals": {"remove": lambda s, _: remove(s, Kind.RUN, verification(s).id)},
+    "renaming": {
+        "name_run": lambda s, _: renaming.name_run(s, verification(s).id, title="the baseline"),
+        "rename_library": lambda s, stage: (
+            libraries.store_version(s, "quays", [stage.submitted], {}),
+            renaming.rename_library(s, "quays", "piers"),
+        ),
+    },
     "review": {
         "approve_trace": lambda s, stage: decide(review.approve_trace, s, stage),
         "reject_trace": lambda s, stage: decide(review.reject_trace, s, stage),
@@ -118,6 +130,14 @@ OF_ADMINISTRATORS: dict[str, dict[str, Act]] = {
         "add_tag": lambda s, stage: question_list.add_tag(s, stage.project.id, QuestionConditions(), "hard"),
         "remove_tag": lambda s, stage: question_list.remove_tag(s, stage.project.id, QuestionConditions(), "hard"),
         "assign_questions": lambda s, stage: question_list.assign_questions(s, [stage.questions[0].id], []),
+    },
+    "removals": {
+        "remove": lambda s, stage: remove(s, Kind.PROJECT, stage.project.id),
+        "restore": lambda s, stage: restore(s, remove(s, Kind.QUESTION, stage.questions[0].id).id),
+    },
+    "renaming": {
+        "rename_project": lambda s, _: renaming.rename_project(s, "harbours", "piers"),
+        "rename_world": lambda s, _: renaming.rename_world(s, "harbour", "pier"),
     },
     "users": {
         "set_roles": lambda s, _: users.set_roles(s, "cleo", list(users.ROLES)),
@@ -207,7 +227,7 @@ def test_every_function_that_changes_the_store_says_who_may_call_it():
     tables: list[dict[str, Any]] = [OF_ANYBODY_WITH_A_ROLE, OF_REVIEWERS, OF_ADMINISTRATORS]
     named = {f"{module}.{name}" for table in tables for module, names in table.items() for name in names}
     # Rows as they are, for the functions above.
-    internal = {"serialization.insert_row", "serialization.insert_rows"}
+    internal = {"serialization.insert_row", "serialization.insert_rows", "traces.delete_traces"}
     assert changing - named - internal == set()
 
 

@@ -6,11 +6,12 @@ from uuid import uuid4
 
 import pytest
 
-from db import own_questions, projects, queue, recording, review, traces, users
-from db.database import Conflict
+from db import own_questions, projects, queue, recording, removals, review, traces, users
+from db.database import Conflict, RowNotFound
 from db.models import Assignment, Project, Question, Trace
 from db.projects import find_assignment, reserve_question
 from db.recording import TraceAnswers
+from db.removal_kinds import Kind
 from db.runs import trace_version
 from db.types import utc_now
 
@@ -242,20 +243,24 @@ def test_the_queue_does_not_come_back_to_a_draft_of_a_question_that_its_author_h
         assert [item.trace.id for item in resumed] == [fork.id, draft.id]
 
 
-def test_a_discarded_draft_is_gone_with_its_steps_and_its_forks_stay(scene):
+def test_a_discarded_draft_is_gone_until_it_is_restored_and_its_forks_stay(scene):
     draft, fork = fork_answer(scene, scene.ada)
+    ben = scene.database.acting_as(users.ActingPerson("ben", is_local=True))
+    with pytest.raises(Conflict, match="ben is not an admin"), ben.begin() as session:
+        removals.remove(session, Kind.DRAFT, draft.id)
+    with pytest.raises(Conflict, match="only a person's draft"), scene.database.begin() as session:
+        removals.remove(session, Kind.DRAFT, fork.id)
     with scene.database.begin() as session:
-        with pytest.raises(Conflict, match="fork it"):
-            queue.discard_draft(session, draft.id, seen=trace_version(session, draft.id), by=scene.ben.id)
-        with pytest.raises(Conflict, match="cannot be changed"):
-            queue.discard_draft(session, fork.id, seen=trace_version(session, fork.id), by=scene.ada.id)
-    with scene.database.begin() as session:
-        seen = trace_version(session, draft.id)
-        queue.discard_draft(session, draft.id, seen=seen, by=scene.ada.id)
+        removal = removals.remove(session, Kind.DRAFT, draft.id)
     with scene.database.read() as session:
-        assert not traces.has_trace(session, draft.id)
         assert len(traces.load_trace(session, fork.id).steps) == 1
         assert queue.list_drafts(session, scene.project.id, scene.ada.id) == []
+    with pytest.raises(RowNotFound, match="deleted"), scene.database.begin() as session:
+        recording.begin_step(session, draft.id, recording.NewStep("on"), seen=1, by=scene.ada.id)
+    with scene.database.begin() as session:
+        removals.restore(session, removal.id)
+    with scene.database.read() as session:
+        assert [item.trace.id for item in queue.list_drafts(session, scene.project.id, scene.ada.id)] == [draft.id]
 
 
 def test_the_question_of_a_discarded_draft_is_open_to_everybody_again(scene):
@@ -264,8 +269,8 @@ def test_the_question_of_a_discarded_draft_is_open_to_everybody_again(scene):
         recording.begin_step(session, draft.id, recording.NewStep("so"), seen=draft.version, by=scene.ada.id)
         recording.save_draft(session, draft.id, {"step": 2, "fields": {}}, by=scene.ada.id)
     assert look(scene, scene.ben).position == 2
-    with scene.database.begin() as session:
-        queue.discard_draft(session, draft.id, seen=trace_version(session, draft.id), by=scene.ada.id)
+    with scene.database.acting_as(users.ActingPerson("ada", is_local=True)).begin() as session:
+        removals.remove(session, Kind.DRAFT, draft.id)
     assert (look(scene, scene.ada).position, look(scene, scene.ben).position) == (1, 1)
 
 

@@ -9,7 +9,9 @@ from uuid import UUID
 
 import streamlit as st
 
+from app import removals
 from app.widgets.guidelines import show_guidelines
+from app.widgets.manage import show_manage_menu, show_removal_notice
 from app.widgets.page_layout import escape_html, escape_markdown, format_sentence, format_when
 from app.widgets.queue import OpenedTrace, current_project, discarded_traces, postpone_trace
 from app.widgets.url_state import clear_url_parameters
@@ -17,7 +19,9 @@ from db import own_questions, projects, queue, recording, traces, users, verific
 from db.database import Database, StoreError
 from db.gold_visibility import is_gold_visible
 from db.models import Project, Trace, User
+from db.removal_kinds import Kind
 from db.trace_record import TraceRecord
+from db.users import ADMIN
 from evaluation.repairs import VerificationFailure, list_open_failures
 from runs.ask import FreeQuestion
 from runs.services import Services
@@ -31,6 +35,7 @@ _PROBLEM = "dialog_problem"
 
 def show_queue_header(services: Services, person: User, opened: OpenedTrace | None) -> None:
     """Draw the project's progress, the question, and the buttons of the queue."""
+    show_removal_notice()
     database = services.database
     project = current_project(database)
     if project is None:
@@ -52,7 +57,11 @@ def show_queue_header(services: Services, person: User, opened: OpenedTrace | No
 
 def _show_question(record: TraceRecord | None, project: Project, progress: queue.ProjectProgress) -> None:
     shown_project = record.project if record else project
-    position = f"Question {record.question.position} of {progress.total}" if record else f"{progress.total} questions"
+    position = f"{progress.total} questions"
+    if record:
+        # Deleted questions leave gaps in the numbers.
+        of = f" of {progress.total}" if record.question.position <= progress.total else ""
+        position = f"Question {record.question.position}{of}"
     if shown_project.id != project.id:
         position = f"A question of {escape_markdown(shown_project.name)}, beside {escape_markdown(project.name)}"
     world = f" · world: {escape_markdown(shown_project.world)}" if shown_project.world else ""
@@ -76,7 +85,7 @@ def _show_buttons(
         )
     label = f"My work :orange-badge[{returned} returned]" if returned else "My work"
     if st.button(label, key="queue", shortcut="Alt+Q", on_click=_forget_last_act, icon=":material/inbox:"):
-        _show_work(database, project, person)
+        _show_work(services, project, person)
     is_repaired = is_verified and bool(person.roles)
     if is_repaired and st.button(
         "Repairs", key="repairs", shortcut="Alt+E", icon=":material/build:", on_click=_forget_last_act
@@ -91,6 +100,10 @@ def _show_buttons(
             st.button("Later", key="later", shortcut="Alt+L", on_click=postpone_trace, args=(record.trace.id,))
         if not is_answered and st.button("Skip", key="skip", shortcut="Alt+K", on_click=_forget_last_act):
             _show_skip(database, record.question.id, person)
+    if record is not None and ADMIN in person.roles:
+        show_manage_menu(
+            services, Kind.QUESTION, record.question.id, parameters=["question", "trace"], label="Question"
+        )
     if st.button("Guidelines", key="guidelines", shortcut="Alt+G", icon=":material/menu_book:"):
         _show_guidelines(database, record.project if record else project)
 
@@ -221,8 +234,9 @@ def _show_repair(failure: VerificationFailure, *, shows_gold: bool) -> None:
 
 
 @st.dialog("My work", width="medium")
-def _show_work(database: Database, project: Project, person: User) -> None:
+def _show_work(services: Services, project: Project, person: User) -> None:
     _close_dialog_when_done()
+    database = services.database
     with database.read() as session:
         returned = queue.list_returned_traces(session, project.id, person.id)
         drafts = queue.list_drafts(session, project.id, person.id)
@@ -256,7 +270,7 @@ def _show_work(database: Database, project: Project, person: User) -> None:
             _show_entry("Return to my queue", question.id, question.summary, f"Skipped: {reason}", unskip)
     elif tab == "Drafts":
         for item in drafts:
-            discard = partial(_discard_draft, database, item.trace, person.id)
+            discard = partial(_discard_draft, services, item.trace)
             _show_entry(
                 "Continue", item.trace.id, item.question.summary, _describe_own_trace(item.trace), None, discard
             )
@@ -294,15 +308,14 @@ def _show_entry(  # noqa: PLR0913, PLR0917 - what a row shows, and its acts
             st.button("Discard", key=f"ask_{asks}", type="tertiary", on_click=ask)
     if discard is not None and st.session_state.get(asks):
         with st.container(horizontal=True, vertical_alignment="center"):
-            st.markdown("Its steps are deleted, and cannot be brought back.", width="stretch")
+            st.markdown(f"It is deleted with its steps. {removals.DELETION_NOTE}", width="stretch")
             st.button("Discard the draft", key=f"confirm_{asks}", type="primary", on_click=_act, args=(discard,))
             keep = partial(st.session_state.pop, asks, None)
             st.button("Keep it", key=f"keep_{asks}", on_click=keep)
 
 
-def _discard_draft(database: Database, trace: Trace, person_id: UUID) -> None:
-    with database.begin() as session:
-        queue.discard_draft(session, trace.id, seen=trace.version, by=person_id)
+def _discard_draft(services: Services, trace: Trace) -> None:
+    removals.remove(services, Kind.DRAFT, trace.id)
     discarded_traces().add(trace.id)
     if st.query_params.get("trace") == str(trace.id):
         clear_url_parameters("trace")

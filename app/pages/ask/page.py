@@ -9,6 +9,8 @@ from app.pages.ask.examples import SCAN_LIMIT, find_examples
 from app.pages.ask.form import open_run, seed_ask_form, show_ask_form
 from app.pages.ask.run_view import rerun, show_run, start_ask
 from app.pages.library.demonstrations import open_demonstration
+from app.widgets.autosave import mount_question_autosave
+from app.widgets.manage import show_removal_notice, show_run_menu
 from app.widgets.page_layout import escape_html, escape_markdown, format_sentence, format_when, show_head
 from app.widgets.person import acting_services, current_user
 from app.widgets.selection_form import render_pick_reasons
@@ -19,6 +21,7 @@ from db.models import ModelCall, User
 from db.runs import ASK_RUN_NAME
 from db.trace_configuration import TraceConfiguration
 from db.trace_record import TraceRecord
+from db.unsent_questions import find_unsent_question, forget_unsent_question
 from evaluation.value_format import format_count
 from llm.profiles import ProfileError
 from reasoners.registry import REASONERS, ReasonerEntry, reasoner_title
@@ -62,6 +65,8 @@ def show_run_view(services: Services, view: str, record: TraceRecord) -> None:
         elif view == PROMPT:
             _show_prompt(services.database, record)
         else:
+            if record.run is not None:
+                show_run_menu(services, record.run, parameters=["trace", "step", "look"])
             st.json(record.trace.configuration | {"encoder": services.settings.encoder}, expanded=2)
     except ASK_ERRORS as error:
         st.error(format_sentence(str(error)))
@@ -257,6 +262,14 @@ def _fill_question(text: str) -> None:
     st.session_state["ask_question"] = text
 
 
+def restore_unsent_question(database: Database, person: User) -> None:
+    """Fill the field with what the person typed in a former session and did not ask; a link's question stays."""
+    with database.read() as session:
+        unsent = find_unsent_question(session, person.id)
+    if unsent.strip() and "question" not in st.query_params:
+        st.session_state["ask_question"] = unsent
+
+
 def load_record(database: Database) -> TraceRecord | None:
     """Load the trace that the link names; None if it names none, or one that does not exist."""
     trace_id = st.query_params.get("trace", "")
@@ -280,12 +293,21 @@ try:
 except ProfileError as error:
     st.error(escape_markdown(str(error)))
     profiles = {}
+show_removal_notice()
+is_new_session = "ask_seeded" not in st.session_state
 seed_ask_form(record, has_model=bool(profiles))
+if is_new_session:
+    restore_unsent_question(database, person)
 with show_head("Ask"):
     show_history(database, person)
 ask_request = show_ask_form(services, profiles, explained=record is None) if person.roles else None
 if ask_request is not None and start_ask(services, ask_request, person):
+    with database.begin() as session:
+        forget_unsent_question(session, person.id)
     st.rerun()
+if person.roles:
+    typed = st.session_state.get("ask_question", "")
+    mount_question_autosave(database, person, st.query_params.get("trace", ""), typed, "ask_question")
 if record is None:
     if st.query_params.get("trace"):
         st.warning("The trace in the link does not exist. Ask a question, or open one from the history.")

@@ -8,6 +8,7 @@ from uuid import UUID
 import streamlit as st
 
 from app.pages.compare.questions import CHOSEN_RUN, QUESTION_PARAMETERS, choose_parameter, show_questions
+from app.widgets.manage import show_removal_notice, show_run_menus
 from app.widgets.page_layout import escape_markdown, format_when, show_head
 from app.widgets.person import acting_services
 from app.widgets.queue import current_project
@@ -378,7 +379,7 @@ def show_comparison(services: Services, project: Project, runs: Sequence[Run]) -
             baseline = choose_parameter("Baseline", "baseline", titles, 340) if chosen else ""
         metrics = list_metrics(database, chosen)
         with st.container(width=190):
-            names = {f"{metric.name}:{metric.version}": _title(metric) for metric in metrics}
+            names = {f"{m.name}:{m.version}": f"{metric_label(m.name)}, version {m.version}" for m in metrics}
             metric = choose_parameter("Metric", "metric", names, 190) if names else ""
     if len(chosen) < 2 or not metric:
         st.info(
@@ -396,6 +397,7 @@ def show_comparison(services: Services, project: Project, runs: Sequence[Run]) -
         st.header("Runs", anchor=False, width="stretch")
         show_export(database, comparison)
     show_run_table(comparison)
+    show_run_menus(services, [run for run in runs if run.id in chosen], comparison.labels)
     show_difference_table(comparison)
     left, right = st.columns(2, gap="medium")
     with left:
@@ -421,10 +423,6 @@ def _show_scores_of_one(
     show_run_scores(services, project, choose_run)
 
 
-def _title(metric: MetricVersion) -> str:
-    return f"{metric_label(metric.name)}, version {metric.version}"
-
-
 def show_page(services: Services, person: User) -> None:
     """Draw the page."""
     project = current_project(services.database)
@@ -435,6 +433,7 @@ def show_page(services: Services, person: User) -> None:
     with services.database.read() as session:
         runs = comparisons.list_comparable_runs(session, project.id)
     open_requested_run(person, project, runs)
+    show_removal_notice()
     show_head("Compare", f"{format_count(len(runs), 'run')} over this project's questions.")
     if len(runs) < 2:
         st.info(

@@ -9,13 +9,16 @@ from app.pages.library.overview import show_comparison, show_library_overview
 from app.pages.library.selection import show_selection_console
 from app.pages.library.usage import show_drift, show_usage
 from app.widgets.choices import SelectedLibrary, choose_library, list_versions
+from app.widgets.manage import NameForm, show_manage_menu, show_removal_notice
 from app.widgets.page_layout import choose_view, escape_markdown, format_sentence, show_head, show_title
 from app.widgets.person import acting_services
 from app.widgets.url_state import LIBRARY_VIEWS, go_to_library
 from db import users
 from db.database import Conflict, Database, StoreError
-from db.libraries import DemonstrationFilter, check_library_name
+from db.libraries import DemonstrationFilter, LibraryVersion, check_library_name
 from db.models import User
+from db.removal_kinds import Kind
+from db.renaming import rename_library
 from fewshot_library.library import FreezeOptions, LeakageError
 from runs.services import Services
 from worlds.source import SourceError
@@ -109,9 +112,23 @@ def show_header(services: Services, person: User) -> None:
             show_freeze_dialog(services, person)
 
 
-def show_library(library: SelectedLibrary) -> None:
+def _show_manage(services: Services, version: LibraryVersion) -> None:
+    """Draw the menu that renames the library, and archives or deletes the version."""
+
+    def save(name: str, _: str) -> None:
+        with services.database.begin() as session:
+            rename_library(session, version.name, name)
+        go_to_library(f"{name}:{version.number}")
+
+    show_manage_menu(services, Kind.LIBRARY, version.id, NameForm(version.name, save), parameters=["library"])
+
+
+def show_library(library: SelectedLibrary, person: User) -> None:
     """Draw the selected view of the demonstrations."""
-    show_title(library.title)
+    with st.container(horizontal=True, vertical_alignment="center"):
+        show_title(library.title)
+        if library.version is not None and {"reviewer", "admin"} & set(person.roles):
+            _show_manage(library.services, library.version)
     match choose_view(LIBRARY_VIEWS):
         case "overview":
             show_library_overview(library)
@@ -128,9 +145,10 @@ def show_library(library: SelectedLibrary) -> None:
 
 
 services, person = acting_services()
+show_removal_notice()
 show_header(services, person)
 left, right = st.columns([1, 3.8], gap="medium")
 with left, st.container(key="list"):
     library = choose_library(services)
 with right:
-    show_library(library)
+    show_library(library, person)

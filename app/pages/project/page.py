@@ -20,6 +20,7 @@ from app.pages.worlds.import_questions import show_question_import, start_upload
 from app.trace_export import ExportPlan
 from app.widgets.choices import pluralize
 from app.widgets.job_panel import show_import_job
+from app.widgets.manage import NameForm, show_manage_menu, show_removal_notice
 from app.widgets.page_layout import (
     choose_view,
     escape_markdown,
@@ -37,6 +38,8 @@ from db.libraries import DemonstrationFilter
 from db.models import Project, User
 from db.projects import DEFAULT_INSTRUCTION
 from db.question_list import count_question_states
+from db.removal_kinds import Kind
+from db.renaming import rename_project
 from db.trace_record import TRACE_STATUSES
 from db.traces import count_stored_traces, count_traces
 from db.unanswerable import read_unanswerable
@@ -82,6 +85,16 @@ def show_header(services: Services, project: Project | None, person: User) -> No
             and st.button("Members", key="members", shortcut="Alt+M", icon=":material/group:")
         ):
             show_members_dialog(services.database, person, project.name)
+        if project is not None and is_administrator:
+            _show_manage(services, project)
+
+
+def _show_manage(services: Services, project: Project) -> None:
+    def save(name: str, _: str) -> None:
+        with services.database.begin() as session:
+            st.query_params["project"] = rename_project(session, project.name, name).name
+
+    show_manage_menu(services, Kind.PROJECT, project.id, NameForm(project.name, save), parameters=["project"])
 
 
 @st.dialog("New project", width="medium")
@@ -281,6 +294,7 @@ def _show_export(services: Services, project: Project) -> None:
 
 
 services, person = acting_services()
+show_removal_notice()
 project = current_project(services.database)
 show_header(services, project, person)
 if project is None:

@@ -7,6 +7,7 @@ from typing import Any
 import streamlit as st
 
 from app.pages.settings.installation import show_installation, show_person
+from app.pages.settings.removed import show_removed
 from app.services import current_services
 from app.widgets.page_layout import choose_view, escape_markdown, show_head
 from app.widgets.person import acting_services
@@ -423,7 +424,7 @@ def show_models(services: Services, person: User) -> None:
         show_form(services, person, opened)
 
 
-VIEWS = {"models": "Language models", "you": "You", "installation": "Installation"}
+VIEWS = {"models": "Language models", "you": "You", "installation": "Installation", "removed": "Archived and deleted"}
 services, person = acting_services()
 show_head("Settings", "How language models are reached, who you are, and what is stored.")
 view = choose_view(VIEWS)
@@ -431,5 +432,7 @@ if view == "you":
     show_person(person)
 elif view == "installation":
     show_installation(services, person)
+elif view == "removed":
+    show_removed(services)
 else:
     show_models(services, person)

@@ -9,6 +9,7 @@ import streamlit as st
 from app.pages.verify.answers import OPENED_ANSWER, format_score, show_answers
 from app.pages.verify.start_dialog import DEFAULT_PARALLEL, show_verify_dialog
 from app.widgets.job_panel import VERIFICATION_JOB, may_start, show_verb_job, start_verb_job
+from app.widgets.manage import show_removal_notice, show_run_menu
 from app.widgets.page_layout import escape_markdown, format_sentence, format_when, show_head, show_title
 from app.widgets.person import acting_services
 from app.widgets.queue import current_project
@@ -45,7 +46,10 @@ def show_verification(services: Services, project: Project, run: Run, workers: s
     if OPENED_ANSWER in st.session_state or (workers and not current):
         st.rerun()
     report = load_verification_report(services.database, run)
-    show_title(_format_heading(report))
+    show_title(report["name"] or _format_heading(report))
+    details = [_format_heading(report)] if report["name"] else []
+    if details or report["note"]:
+        st.caption(escape_markdown(". ".join(filter(None, (*details, report["note"])))))
     if current:
         st.info(current, icon=":material/progress_activity:")
     _show_metrics(report)
@@ -101,7 +105,10 @@ def _show_metrics(report: VerificationReport) -> None:
 def _show_before_and_after(database: Database, run: Run, after: VerificationReport) -> None:
     """Compare the scores of repaired failures with those of the previous verification, by kind."""
     with database.read() as session:
-        previous_run = verifications.find_verification(session, UUID(run.configuration["again_of"]))
+        previous_run = verifications.find_former_verification(session, run)
+    if previous_run is None:
+        st.caption("The verification whose failures were asked again here is deleted.")
+        return
     before = load_figures(database, previous_run.id, asked_in=run.id)
     library = previous_run.configuration["library"] or "no library"
     # Only failures were asked again, so each right answer is a repaired one.
@@ -266,7 +273,7 @@ def rerun_when_started(database: Database, project: Project, latest: UUID | None
 def _show_row(run: Run, report: VerificationReport, *, chosen: bool) -> None:
     with st.container(key=f"row_{run.id.hex}", gap=None):
         again = " again" if report["again_of"] else ""
-        title = f"{reasoner_title(report['reasoner'])}, {report['library'] or 'no library'}{again}"
+        title = run.title or f"{reasoner_title(report['reasoner'])}, {report['library'] or 'no library'}{again}"
         st.button(
             escape_markdown(title),
             key=f"open_{run.id.hex}",
@@ -286,6 +293,7 @@ def _open_verification(run_id: UUID) -> None:
 
 
 services, person = acting_services()
+show_removal_notice()
 project = current_project(services.database)
 if project is None:
     show_head("Verify")
@@ -309,6 +317,7 @@ else:
         if running:
             st.fragment(rerun_when_started, run_every=REFRESH_SECONDS)(services.database, project, latest)
         if run is not None:
+            show_run_menu(services, run, parameters=["verification"])
             at_work = running or workers is not None
             st.fragment(show_verification, run_every=REFRESH_SECONDS if at_work else None)(
                 services, project, run, workers, running=at_work

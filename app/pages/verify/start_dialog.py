@@ -8,6 +8,7 @@ from app.widgets.page_layout import escape_markdown
 from app.widgets.selection_form import SELECTION_LABELS
 from db.database import Database
 from db.models import Project
+from db.renaming import MAX_TITLE_LENGTH
 from evaluation.scoring import (
     describe_power,
     find_earlier_cost,
@@ -69,6 +70,13 @@ def show_verify_dialog(services: Services, project: Project, questions: int) -> 
         repetitions = st.number_input(
             "Repetitions", 1, 100, 1, key="verify_repetitions", help="How often each question is asked."
         )
+    with st.container(horizontal=True):
+        name = st.text_input("Name", key="verify_name", max_chars=MAX_TITLE_LENGTH, placeholder="as lists show it")
+        note = st.text_input("Note", key="verify_note")
+    arguments += [
+        *(["--name", name.strip()] if name.strip() else []),
+        *(["--note", note.strip()] if note.strip() else []),
+    ]
     arguments += ["--limit", str(sample_size), "--at-once", str(parallel), "--repetitions", str(repetitions)]
     if st.checkbox("Leave out the questions that cannot be answered", key="verify_answerable"):
         arguments.append("--answerable-only")

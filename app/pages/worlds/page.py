@@ -7,11 +7,14 @@ from app.pages.worlds.explorer import show_console, show_world_explorer
 from app.pages.worlds.import_world import show_import_dialog
 from app.pages.worlds.questions import show_next_steps, show_project_button, show_world_questions
 from app.pages.worlds.world_choice import SelectedWorld, choose_world, show_world_overview
+from app.removals import rename_world
 from app.widgets.job_panel import show_world_jobs
+from app.widgets.manage import NameForm, show_manage_menu, show_removal_notice
 from app.widgets.page_layout import choose_view, format_sentence, show_head, show_title
 from app.widgets.person import acting_services
 from app.widgets.url_state import WORLD_VIEWS
 from db.models import User
+from db.removal_kinds import Kind
 from fiction.questions.question_file import QUESTIONS_FILE
 from runs.services import Services
 from worlds.source import SourceError
@@ -38,9 +41,20 @@ def show_world(world: SelectedWorld, person: User) -> None:
         st.error(format_sentence(str(error)))
 
 
+def _show_manage(world: SelectedWorld) -> None:
+    def save(name: str, _: str) -> None:
+        rename_world(world.services, world.name, name)
+        st.query_params["world"] = name
+
+    show_manage_menu(world.services, Kind.WORLD, world.name, NameForm(world.name, save), parameters=["world"])
+
+
 def show_view(world: SelectedWorld, person: User) -> None:
     """Draw the selected view of the world."""
-    show_title(world.name)
+    with st.container(horizontal=True, vertical_alignment="center"):
+        show_title(world.name)
+        if "admin" in person.roles:
+            _show_manage(world)
     match choose_view(WORLD_VIEWS):
         case "look":
             show_world_explorer(world)
@@ -59,6 +73,7 @@ def show_view(world: SelectedWorld, person: User) -> None:
 
 
 services, person = acting_services()
+show_removal_notice()
 show_header(services, person)
 show_world_jobs(for_administrator="admin" in person.roles)
 left, right = st.columns([1, 3.4], gap="medium")
