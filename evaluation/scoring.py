@@ -162,8 +162,7 @@ def load_verification_report(database: Database, run: Run) -> VerificationReport
     """Build the report: the run's configuration, and its figures in total and by kind of question."""
     return {
         "id": str(run.id),
-        "name": run.title,
-        "note": run.note,
+        **{"name": run.title, "note": run.note},
         "started_at": run.started_at.isoformat(timespec="seconds"),
         "reasoner": run.configuration["reasoner"],
         "model": run.model,
@@ -296,10 +295,7 @@ def load_metric_figures(database: Database, run_id: UUID) -> list[MetricFigures]
 
 
 def find_earlier_cost(database: Database, project_id: UUID, reasoner: str, profile: str | None) -> float | None:
-    """US dollars that an answer cost at most in the latest verification of the project with this reasoner and profile.
-
-    None if there is none, or if its price is unknown.
-    """
+    """US dollars of an answer, at most, in the project's latest such verification; None without one or its price."""
     with database.read() as session:
         earlier = verifications.list_verifications(session, project_id)
         for run in earlier:
@@ -380,7 +376,7 @@ def format_usage(report: Mapping[str, Any]) -> str:
 
 
 def label_runs(runs: Sequence[Run]) -> dict[UUID, str]:
-    """Name each run as people did, or by its reasoner, library, model and skills; equal ones also by options or time."""
+    """Name each run as people did, or by reasoner, library, model and skills; equal ones also by options or time."""
     names = {run.id: _describe_run(run) for run in runs}
     for describe in (_describe_options, lambda run: f"{run.started_at:%Y-%m-%d %H:%M:%S}", lambda run: str(run.id)):
         counts = Counter(names.values())
