@@ -161,8 +161,7 @@ def load_verification_report(database: Database, run: Run) -> VerificationReport
     """Build the report: the run's configuration, and its figures in total and by kind of question."""
     return {
         "id": str(run.id),
-        "name": run.title,
-        "note": run.note,
+        **{"name": run.title, "note": run.note},
         "started_at": run.started_at.isoformat(timespec="seconds"),
         "reasoner": run.configuration["reasoner"],
         "model": run.model,
@@ -299,10 +298,7 @@ def load_metric_figures(database: Database, run_id: UUID) -> list[MetricFigures]
 
 
 def find_earlier_cost(database: Database, project_id: UUID, reasoner: str, profile: str | None) -> float | None:
-    """US dollars that an answer cost at most in the latest verification of the project with this reasoner and profile.
-
-    None if there is none, or if its price is unknown.
-    """
+    """US dollars of an answer, at most, in the project's latest such verification; None without one or its price."""
     with database.read() as session:
         earlier = verifications.list_verifications(session, project_id)
         for run in earlier:
