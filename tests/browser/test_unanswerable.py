@@ -24,7 +24,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Showhow]:
     questions = showhow.home / "questions.jsonl"
     record = {"question": "Who is the wife of the King of Alder Bay?", "unanswerable": "false premise"}
     questions.write_text(json.dumps(record) + "\n", encoding="utf-8")
-    showhow.run("questions", "import", str(questions), "--project", PROJECT, "--world", "fiction")
+    showhow.run("questions", "import", str(questions), "--project", PROJECT, "--world", "default")
     showhow.start()
     yield showhow
     showhow.stop()

@@ -22,6 +22,7 @@ VALUES = {
     "instruction": "Sort the message.",
     "answer_kind": "json",
     "schema": "{}",
+    "unanswerable": ["This question cannot be answered."],
     "has_sources": True,
     "sources": "both",
     "finish": "finish",
