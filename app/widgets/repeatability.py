@@ -204,7 +204,7 @@ def _show_trial(services: Services, record: TraceRecord, answer: str | None) -> 
             if is_refused
             else "Write the answer first."
             if not has_answer
-            else "Runs its calls again on its own question and on yours, or on two with other names; the trace stays.",
+            else "Runs its calls again on its own question, then on yours or on two with other names. Nothing changes.",
         ):
             given = [f"--question={question.strip()}"] if question.strip() else []
             typed = [f"--answer={answer}"] if answer else []
