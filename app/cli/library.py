@@ -32,7 +32,7 @@ from db.libraries import (
     list_versions,
     load_demonstrations,
 )
-from db.projects import list_question_kinds
+from db.question_list import list_question_kinds
 from db.removal_kinds import Kind
 from db.renaming import rename_library
 from evaluation.drift import check_repetitions

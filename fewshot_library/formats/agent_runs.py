@@ -62,7 +62,9 @@ def _of_action_step(raw: dict[str, Any]) -> dict[str, Any]:
     text = raw.get("model_output") or said.get("content") or ""
     error = _fields(raw.get("error")).get("message")
     results = [part for part in (raw.get("observations"), error) if part]
-    content = [{"type": "thinking" if is_last and not calls else "text", "text": part} for part in _texts(text)]
+    content: list[Any] = [
+        {"type": "thinking" if is_last and not calls else "text", "text": part} for part in _texts(text)
+    ]
     content += calls
     if is_last and not calls:
         # The answer after the last step that was allowed has an error, and no call.

@@ -221,7 +221,7 @@ class ReplayReasoner:
         substituted = yield from substitute(library.substitutions, task.question, calls, unlike, corrected)
         if substituted is not None:
             return _answer(*substituted)
-        answer = (yield from self._search(task, library, calls)) if task.has_sources else None
+        answer: FinalAnswer | None = (yield from self._search(task, library, calls)) if task.has_sources else None
         if answer is None:
             problems = [(own.question, own.problem or "it has no answer") for own in library.programs]
             raise _refuse([*calls.failures, *unlike, *problems])

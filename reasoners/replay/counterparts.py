@@ -155,7 +155,8 @@ class SubstitutionFollower:
 
     def _read(self, place: AnswerPlace) -> Any:
         """What stands at a place here; Mismatch if that is not clear, or if there is nothing."""
-        there, here = self._shown[place.step], self._here[place.step]
+        there: Any = self._shown[place.step]
+        here: Any = self._here[place.step]
         for key in place.pointer.split("/")[1:]:
             there, here = self._descend(there, here, key.replace("~1", "/").replace("~0", "~"), place.step)
         if type(there) is not type(here) and not (is_number(there) and is_number(here)):
@@ -214,8 +215,8 @@ class SubstitutionFollower:
 
     def _rename(self, text: str) -> str:
         for there in sorted(self._names, key=len, reverse=True):
-            here = self._names[there]
-            text = re.sub(rf"(?<!\w){re.escape(there)}(?!\w)", lambda _, here=here: here, text)
+            here = self._names[there].replace("\\", r"\\")
+            text = re.sub(rf"(?<!\w){re.escape(there)}(?!\w)", here, text)
         return text
 
 

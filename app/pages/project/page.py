@@ -273,7 +273,7 @@ def _show_export(services: Services, project: Project) -> None:
     """Ask for the status and the format, write the file, list what it cannot represent, and offer the download."""
     with services.database.read() as session:
         counts = count_traces(session, project.id)
-    choices = {status: (status,) for status in TRACE_STATUSES if counts.get(status)}
+    choices: dict[str, tuple[str, ...]] = {status: (status,) for status in TRACE_STATUSES if counts.get(status)}
     if not choices:
         st.info("This project has no traces yet.")
         return
