@@ -117,8 +117,8 @@ def compile_substitution(record: TraceRecord) -> SubstitutionProgram:
         places = dict(_find_answers(record, answer, steps))
         needed = _slice_back({place.step for place in places.values()}, steps, origins)
         slots = _find_slots(question, needed, origins, steps, places.values())
-    except Mismatch as problem:
-        return SubstitutionProgram(program.id, question, answer, problem=str(problem))
+    except Mismatch as mismatch:
+        return SubstitutionProgram(program.id, question, answer, problem=str(mismatch))
     kept = tuple(steps[position] for position in needed)
     typed = [step for step in kept if not _is_linked(step, origins[step.position])]
     problem = f"step {typed[0].position} takes nothing from the question or from an earlier step" if typed else None
