@@ -1,38 +1,30 @@
 """Replay: answers a question by following a demonstration's look-ups with the question's own names, without a model."""
 
 import re
-from collections import OrderedDict, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 from db.recording import TraceAnswers
-from db.trace_record import TraceRecord
-from db.unanswerable import UnanswerableReason, read_unanswerable, write_unanswerable
+from db.unanswerable import read_unanswerable
 from reasoners import provenance
 from reasoners.base import FinalAnswer, QuestionRefused, ReasonerGenerator, Task
-from reasoners.mentions import WorldWords
-from reasoners.replay.alignment import Alignment, Calibration, QuestionAligner
+from reasoners.replay.alignment import Alignment
 from reasoners.replay.calls import REFUSAL, ReplayCalls, ReplayMoves, repeat
-from reasoners.replay.composition import ComposedProgram, Composer, compile_program, describe_program, observe
+from reasoners.replay.composition import ComposedProgram, Composer, describe_program, observe
 from reasoners.replay.counterparts import substitute
 from reasoners.replay.demonstration import (
     ASK,
-    CONTEXT_WORDS,
     ID,
     LINK,
     NAME,
     LookUp,
     LookUpWay,
     Program,
-    build_program,
-    list_parts,
     read_context,
 )
 from reasoners.replay.derivations import (
     DATE,
-    NONE,
     Mismatch,
     NoValue,
     ReplayValue,
@@ -42,20 +34,15 @@ from reasoners.replay.derivations import (
     unique_values,
 )
 from reasoners.replay.lookups import UnitedLookUps
-from reasoners.replay.observed import ObservedFacts, read_ask, relation_labels
-from reasoners.replay.phrases import Frame, FramedQuestion
-from reasoners.replay.statements import Pattern, SentenceReader
-from reasoners.replay.substitution import SubstitutionProgram, compile_substitution, uses_external_results
+from reasoners.replay.phrases import FramedQuestion
+from reasoners.replay.replay_library import ReplayLibrary, open_library
 from reasoners.sources import list_sources
-from tools.tool import ToolContext
-from worlds.lexicon.english import load_lexicon, phrase_key
+from worlds.lexicon.english import phrase_key
 from worlds.text_normalization import normalize_name, replace_surrogates
 
 MAX_CANDIDATES, MAX_SUBJECTS, MAX_CHARACTERS = 5, 40, 1_000
 """The alignments that are tried, best first; the subjects of one look-up that are followed; the length of a question
 that is compared."""
-MAX_CACHED_LIBRARIES, MAX_CACHED_PROGRAMS = 8, 1024
-"""The libraries and the demonstrations that are kept."""
 SOURCE_ORDER = ("graph", "text", "web")
 """Rows are exact, articles are about their subjects, and pages may be out of date."""
 _AND_NAME = re.compile(r",? and [^\W\d_a-z]")
@@ -75,128 +62,6 @@ class ReplayOptions:
     """The texts of its slots in their order, corrected by a person."""
 
 
-class ReplayLibrary:
-    """Demonstrations, compiled, and what they show together; they are aligned when the first new question is asked."""
-
-    def __init__(self, records: Sequence[TraceRecord], context: ToolContext) -> None:
-        self.programs = [_compile(record) for record in records]
-        self.own = {normalize_name(program.question): program for program in reversed(self.programs)}
-        self._usable = [program for program in self.programs if program.problem is None]
-        self.world, self._encode = WorldWords(context.world, context.encode), context.encode
-        self._records, self._labels = records, relation_labels(context.world)
-        self.shows_ids = any(program.shows_ids for program in self._usable)
-        shows_none = any(program.derivation == NONE for program in self._usable)
-        # What other demonstrations gave as their reason says nothing of this question.
-        self.no_answer = write_unanswerable(UnanswerableReason.NOT_IN_SOURCES) if shows_none else None
-        self.identifiers = list(dict.fromkeys(pair for program in self._usable for pair in program.identifiers))
-        self.ways: dict[bool, dict[LookUpWay, None]] = {True: {}, False: {}}
-        """The ways of the look-ups with and without a label, without queries."""
-        self.contexts: dict[str, set[str]] = defaultdict(set)
-        self.observed: dict[str, list[Values]] = defaultdict(list)
-        """The values of each subject."""
-        for lookup, key in ((lookup, lookup.key(p.texts)) for p in self._usable for lookup in p.lookups):
-            self.contexts[key] |= lookup.contexts
-            self.observed[key] += [values for _, values in lookup.rows]
-            if ID not in lookup.ask:
-                self.ways[lookup.is_label].update(lookup.ways)
-
-    @cached_property
-    def aligner(self) -> QuestionAligner:
-        """The demonstrations that have an answer, and each of their look-ups, to be followed."""
-        answered = [program for program in self._usable if program.derivation != NONE]
-        parts = [part for program in self._usable for part in list_parts(program)]
-        return QuestionAligner([*answered, *parts], self.world, self._encode)
-
-    @cached_property
-    def calibration(self) -> Calibration:
-        """The confidence of alignments."""
-        return Calibration.leave_one_out(self.aligner)
-
-    def list_contexts(self, key: str) -> set[str]:
-        """The words behind which demonstrations read the values of an ask, or those of the lexicon: directed by."""
-        lexicon = load_lexicon()
-        # Places lie in places, and sentences may name another one than is asked for.
-        names = () if phrase_key(key) in lexicon.answers_to_where else lexicon.other_names(phrase_key(key))
-        return self.contexts.get(key, set()) | {name for name in names if len(name.split()) == CONTEXT_WORDS}
-
-    @cached_property
-    def substitutions(self) -> list[SubstitutionProgram]:
-        """The demonstrations with results of external tools, as they are followed with other values."""
-        return [compile_substitution(record) for record in self._records if uses_external_results(record)]
-
-    @cached_property
-    def reader(self) -> SentenceReader:
-        """Reads sentences as demonstrations do."""
-        return SentenceReader(self.world)
-
-    @cached_property
-    def composer(self) -> Composer:
-        """What the demonstrations show for other questions with their frames; the reader learns to read as they did."""
-        programs = []
-        for record in self._records:
-            program = self._compile(record)
-            suggested = self._suggest_patterns(record) if program is None else {}
-            for pair in suggested:
-                self.reader.learn(*pair)
-            program = program or self._compile(record)
-            for pair in suggested:
-                # Only that is kept without which the answer would not follow.
-                self.reader.forget(*pair)
-                if program is not None and self._compile(record) is None:
-                    self.reader.learn(*pair)
-            programs.append(program)
-        return Composer([own for own in programs if own is not None], self.world)
-
-    def _compile(self, record: TraceRecord) -> tuple[Frame, ComposedProgram] | None:
-        facts = ObservedFacts(record.steps, self.world, self.reader, self._labels)
-        return compile_program(record, facts, self.world)
-
-    def _suggest_patterns(self, record: TraceRecord) -> dict[tuple[Pattern, str], None]:
-        """The clauses that a demonstration may have read as what it asked for."""
-        patterns: dict[tuple[Pattern, str], None] = {}
-        for step in record.steps:
-            data = step.data or {}
-            title = "" if data.get("address") else str(step.arguments.get("title", ""))
-            question = str(step.arguments.get("question", ""))
-            ask = read_ask(question, self.world, title) if "sentences" in data else None
-            if ask is not None:
-                pattern = self.reader.suggest(data["sentences"], *ask, is_title=not data.get("address"))
-                patterns |= {(pattern, ask[1]): None} if pattern is not None else {}
-        return patterns
-
-    @cached_property
-    def spreads_facts(self) -> bool:
-        """Whether the sources of the world hold different facts."""
-        return self.world.spreads_facts()
-
-
-_LIBRARIES: OrderedDict[tuple[Any, ...], ReplayLibrary] = OrderedDict()
-_PROGRAMS: OrderedDict[tuple[Any, ...], Program] = OrderedDict()
-"""Each question of a library is asked with the other demonstrations, which are compiled once for all of them."""
-
-
-def _compile(record: TraceRecord) -> Program:
-    trace = record.trace
-    steps = tuple((step.id, step.version) for step in record.steps)
-    key = trace.id, trace.version, trace.final_answer, record.question.text, steps
-    if (program := _PROGRAMS.get(key)) is None:
-        program = _PROGRAMS[key] = build_program(record)
-        if len(_PROGRAMS) > MAX_CACHED_PROGRAMS:
-            _PROGRAMS.popitem(last=False)
-    return program
-
-
-def _open_library(task: Task) -> ReplayLibrary:
-    traces = [record.trace for record in task.demonstrations]
-    # A world that is built anew is another object; the library keeps it, so that its id is not given again.
-    key = id(task.context.world), *((trace.id, trace.version, trace.final_answer) for trace in traces)
-    if key not in _LIBRARIES:
-        _LIBRARIES[key] = ReplayLibrary(task.demonstrations, task.context)
-        if len(_LIBRARIES) > MAX_CACHED_LIBRARIES:
-            _LIBRARIES.popitem(last=False)
-    return _LIBRARIES[key]
-
-
 class ReplayReasoner:
     """Answers questions by following demonstrations; repeats a demonstration exactly on its own question."""
 
@@ -209,7 +74,7 @@ class ReplayReasoner:
         """Follow the demonstration that fits best; QuestionRefused names the nearest one and what did not fit."""
         if not task.demonstrations:
             raise QuestionRefused(f"{REFUSAL}: there is none; choose a library with demonstrations.")
-        library = _open_library(task)
+        library = open_library(task)
         own = library.own.get(normalize_name(task.question))
         if own is not None and not self._options.demonstration and (yield from repeat(own, task)):
             thought = f"So the answer is: {own.answer}."

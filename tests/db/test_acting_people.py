@@ -70,6 +70,8 @@ OF_ANYBODY_WITH_A_ROLE = {
     },
     "traces": {"lock_trace", "lock_step", "lock_draft", "raise_run_version", "record_edit", "fork_trace"},
     "review": {"add_step_note", "remove_step_note"},
+    # Of drafts, by their author; of other traces, by a reviewer (test_repetitions.py).
+    "repetitions": {"store_repetition", "link_arguments"},
     "unsent_questions": {"save_unsent_question", "forget_unsent_question"},
     "users": {"register_user"},
     "tool_report": {"drop_redundant_conditions"},
@@ -228,6 +230,7 @@ def test_every_function_that_changes_the_store_says_who_may_call_it():
     named = {f"{module}.{name}" for table in tables for module, names in table.items() for name in names}
     # Rows as they are, for the functions above.
     internal = {"serialization.insert_row", "serialization.insert_rows", "traces.delete_traces"}
+    internal |= {"repetitions.forget_repetition"}
     assert changing - named - internal == set()
 
 

@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
-from reasoners.replay.agent import ReplayLibrary, ReplayOptions
+from reasoners.replay.agent import ReplayOptions
 from reasoners.replay.demonstration import build_program
+from reasoners.replay.replay_library import ReplayLibrary
 from tests.fixtures.real_world import RealWorld, answer_by_replay
 from tests.fixtures.town import Town
 from tools.registry import available_tools

@@ -119,7 +119,7 @@ def test_a_file_that_is_no_response_cache_is_an_error(tmp_path: Path):
     [
         *("update bodies set packed = x'00'", "update answers set headers = '{'"),
         f"update bodies set packed = x'{zlib.compress(bytes(100_000_000)).hex()}'",
-        *("update bodies set packed = 7", "update answers set moment = -1e300", "update answers set moment = 'once'"),
+        *("update bodies set packed = 7", "update answers set moment = -1e300"),
     ],
     ids=lambda damage: damage[:45],
 )
