@@ -12,7 +12,11 @@ from db.models import Library, Project, Question, Run, Trace
 REMOVABLE = (Project, Question, Run, Trace, Library)
 WITH_REMOVED = {"with_removed": True}
 """Execution options of a query that reads what others rest on: the questions of a run, a library's demonstrations."""
-_IS_PRESENT = [with_loader_criteria(kind, kind.removal_id.is_(None), include_aliases=True) for kind in REMOVABLE]
+# Not propagated: rows would keep the options, and copies of rows could not be made.
+_IS_PRESENT = [
+    with_loader_criteria(kind, kind.removal_id.is_(None), include_aliases=True, propagate_to_loaders=False)
+    for kind in REMOVABLE
+]
 
 
 @event.listens_for(Session, "do_orm_execute")

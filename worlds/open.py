@@ -98,7 +98,7 @@ def read_world_metadata(worlds: Path, name: str) -> dict[str, Any]:
     toml, metadata = _read_world_file(file)
     if metadata.get("kind") != LIVE_KIND:
         # The folder has the name; a renamed world keeps the file that it was built with.
-        return {"articles": 0, "triples": 0, **metadata, "name": name}
+        return {"name": name} | {"articles": 0, "triples": 0} | metadata | {"name": name}
     built = datetime.fromtimestamp(file.stat().st_mtime, UTC).isoformat(timespec="seconds")
     return {"name": name, **_parse_description(toml, str(file)).metadata, "built": built}
 

@@ -93,6 +93,9 @@ def test_a_terminal_obeys_nothing_in_the_texts_of_others(tmp_path: Path):
         assert "\u05d0\u00e9" in shown
     assert odd in json.loads(shown)["by_kind"]
     missing = subprocess.run(
-        [showhow, "score", tmp_path / "\udcff\x1b[2J.jsonl"], env=environ, capture_output=True, check=False
+        [showhow, "score", tmp_path / "\udcff\x1b[2J.jsonl", "--metric", "f1"],
+        env=environ,
+        capture_output=True,
+        check=False,
     )
     assert (missing.returncode, b"Traceback" in missing.stderr, b"\x1b" in missing.stderr) == (1, False, False)

@@ -228,7 +228,7 @@ def test_an_empty_form_is_refused_beside_its_button(page: Page, real: Showhow):
     expect(page.get_by_label("Final answer", exact=True)).to_be_visible()
     gil.settle()
     page.keyboard.press("Control+Enter")
-    expect(page.get_by_text("Enter a final answer, or say what could not be found.")).to_be_visible()
+    expect(page.get_by_text("Enter a final answer, or say why the question cannot be answered.")).to_be_visible()
 
 
 def test_shortcuts_are_unique_shown_and_listed(page: Page, real: Showhow):

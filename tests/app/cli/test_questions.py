@@ -55,7 +55,7 @@ def test_questions_are_added_once_and_listed_in_order(home: Path) -> None:
     guidelines.write_text("**Be brief.**", "utf-8")
     done = showhow(home, "import", file, "--project", "Kin", "--world", "small", "--guidelines", guidelines, "--json")
     counts = {"format": "jsonl", "questions": 2, "without_gold": 0, "several_gold": 0, "repeated_ids": 0}
-    counts |= {"doubtful_gold": 0, "unread": []}
+    counts |= {"doubtful_gold": 0, "cannot_be_answered": 0, "unread": []}
     stored = {"added": 2, "already": 0, "differing": 0, "named_gold": 0, "unnamed_gold": 0}
     assert json.loads(done.stdout) == {"project": "Kin", **stored, **counts}
     again = showhow(home, "import", file, "--project", "Kin")
