@@ -235,7 +235,7 @@ def test_a_rating_is_from_one_to_five(scene, rating):
 
 def test_an_empty_final_answer_is_refused(scene):
     trace = start(scene)
-    with pytest.raises(Conflict, match="Enter a final answer, or say what could not be found"):
+    with pytest.raises(Conflict, match="Enter a final answer, or say why the question cannot be answered"):
         submit(scene, trace, TraceAnswers("  \n"))
 
 

@@ -15,7 +15,7 @@ from db.models import User
 from db.schema import check_database
 from db.serialization import insert_rows
 from db.stored_secrets import remove_secrets
-from db.types import Base, ExactJson, ExactText, UtcDateTime
+from db.types import Base, ExactJson, ExactText, TagList, UtcDateTime
 from guard.redaction import REMOVED, redactor_of
 
 KEY = 'sk-planted"0123ü'
@@ -41,6 +41,8 @@ def planted_value(column: Any) -> Any:
         return f"text with {KEY}"
     if isinstance(column.type, ExactJson):
         return {f"key {KEY}": ["nested", {"text": KEY, "number": 7}]}
+    if isinstance(column.type, TagList):
+        return [f"tag {KEY}"]
     kind = column.type.python_type
     values: dict[Any, Any] = {UUID: uuid4(), bool: True, int: 3, float: 0.5, datetime: datetime.now(UTC)}
     return values[kind] if not isinstance(column.type, UtcDateTime) else values[datetime]
@@ -60,14 +62,14 @@ def test_every_column_of_every_table_is_stored_without_secrets(guarded: Database
         stored = session.execute(text(f'SELECT * FROM "{name}"')).all()
     assert len(stored) == 3
     assert "sk-planted" not in repr(stored)
-    texts = [column for column in table.columns if isinstance(column.type, ExactText | ExactJson)]
+    texts = [column for column in table.columns if isinstance(column.type, ExactText | ExactJson | TagList)]
     assert repr(stored).count(REMOVED) >= 3 * len(texts)
 
 
 def test_no_column_takes_texts_in_another_way() -> None:
     kinds = {type(column.type) for table in Base.metadata.tables.values() for column in table.columns}
     numbers = {"Integer", "BigInteger", "Float", "Double", "Boolean", "Uuid", "UtcDateTime"}
-    assert {kind.__name__ for kind in kinds} <= {"ExactText", "ExactJson", *numbers}
+    assert {kind.__name__ for kind in kinds} <= {"ExactText", "ExactJson", "TagList", *numbers}
 
 
 def test_rows_of_the_session_conditions_and_bulk_inserts_are_redacted(database: Database) -> None:

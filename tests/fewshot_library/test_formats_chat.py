@@ -269,7 +269,7 @@ def test_what_cannot_be_read_in_a_chat_is_a_remark_and_the_rest_is_read(tmp_path
                 ('{"x": 1', "its arguments are not JSON"),
                 ("look it up", "its arguments are not JSON"),
                 ('{"x": NaN}', "NaN is not a JSON number"),
-                ('{"x": 1e400}', "its arguments cannot be stored (the data has the number inf"),
+                ('{"x": 1e400}', "its arguments are not JSON (the number 1e400 is too large)"),
                 ('{"x": "\\u0000"}', "its arguments cannot be stored (the text has the character U+0000"),
             )
         ),
