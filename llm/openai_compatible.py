@@ -27,6 +27,7 @@ import httpx2
 import openai
 from langchain_core.outputs import ChatGenerationChunk, ChatResult
 from langchain_openai import ChatOpenAI
+from pydantic import BaseModel
 
 from guard.proxy import HttpProxy, choose_proxy
 from llm.errors import ChatInvalidReply, ChatTimeout
@@ -161,6 +162,8 @@ def align_logprobs(metadata: Any, text: str) -> tuple[TokenLogprob, ...] | None:
     tokens = metadata.get("content") if isinstance(metadata, Mapping) else metadata
     if not isinstance(tokens, list) or not tokens:
         return None
+    # Ollama's package makes objects of them.
+    tokens = [token.model_dump() if isinstance(token, BaseModel) else token for token in tokens]
     if not all(isinstance(token, Mapping) for token in tokens):
         return ()
     # Some tokens are parts of a character, so offsets are counted in bytes first.

@@ -62,7 +62,7 @@ def test_finish_gives_way_to_a_tool_of_that_name() -> None:
 )
 def test_finish_asks_for_the_answers_of_the_allowed_sources(sources: str, says: list[str]) -> None:
     finish = declare_tools([], sources)[-1]
-    assert list(finish.schema["properties"]) == ["thought", "answers", *says, "found", "steps"]
+    assert list(finish.schema["properties"]) == ["thought", "answers", *says, "cannot_be_answered", "found", "steps"]
     assert finish.schema["required"] == ["thought", "answers", *says, "found"]
 
 
