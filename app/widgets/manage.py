@@ -41,14 +41,31 @@ def show_manage_menu(  # noqa: PLR0913 - what is managed, and how the menu is ca
 ) -> None:
     """Draw the menu; `parameters` are those of the link that name the thing, which go with it."""
     identity = f"{kind}_{key}"
-    with st.popover(label, icon=":material/more_horiz:", key=f"manage_{identity}"):
+    # It keeps its state so that its acts can close it: open, it would lie above the dialogs and take their clicks.
+    with st.popover(label, icon=":material/more_horiz:", key=_menu_key(identity), on_change="rerun"):
         if form is not None:
             _show_name_form(form, identity)
         with st.container(horizontal=True, gap="small"):
-            if st.button("Archive", key=f"archive_{identity}", icon=":material/archive:"):
-                _show_removal_dialog(services, kind, key, parameters, archives=True)
-            if st.button("Delete", key=f"delete_{identity}", icon=":material/delete:"):
-                _show_removal_dialog(services, kind, key, parameters, archives=False)
+            archives = st.button(
+                "Archive",
+                key=f"archive_{identity}",
+                icon=":material/archive:",
+                on_click=_close_menu,
+                args=(identity,),
+            )
+            deletes = st.button(
+                "Delete", key=f"delete_{identity}", icon=":material/delete:", on_click=_close_menu, args=(identity,)
+            )
+    if archives or deletes:
+        _show_removal_dialog(services, kind, key, parameters, archives=archives)
+
+
+def _menu_key(identity: str) -> str:
+    return f"manage_{identity}"
+
+
+def _close_menu(identity: str) -> None:
+    st.session_state[_menu_key(identity)] = False
 
 
 def show_run_menu(services: Services, run: Run, label: str = "Manage", *, parameters: Sequence[str] = ()) -> None:
@@ -76,15 +93,21 @@ def show_run_menus(services: Services, runs: Sequence[Run], labels: Mapping[UUID
 
 
 def _show_name_form(form: NameForm, identity: str) -> None:
-    name = st.text_input("Name", form.name, key=f"name_{identity}", max_chars=MAX_TITLE_LENGTH)
-    note = "" if form.note is None else st.text_area("Note", form.note, key=f"note_{identity}", height=90)
-    if st.button("Save", key=f"save_{identity}"):
-        try:
-            form.save(name.strip(), note)
-        except ERRORS as error:
-            st.error(format_sentence(str(error)))
-        else:
-            st.rerun()
+    st.text_input("Name", form.name, key=f"name_{identity}", max_chars=MAX_TITLE_LENGTH)
+    if form.note is not None:
+        st.text_area("Note", form.note, key=f"note_{identity}", height=90)
+    st.button("Save", key=f"save_{identity}", on_click=_save_name, args=(form, identity))
+    if problem := st.session_state.pop(f"problem_{identity}", None):
+        st.error(format_sentence(problem))
+
+
+def _save_name(form: NameForm, identity: str) -> None:
+    try:
+        form.save(st.session_state[f"name_{identity}"].strip(), st.session_state.get(f"note_{identity}", ""))
+    except ERRORS as error:
+        st.session_state[f"problem_{identity}"] = str(error)
+    else:
+        _close_menu(identity)
 
 
 @st.dialog("Archive or delete", width="medium")
