@@ -24,7 +24,7 @@ PROGRAM = ".venv/bin/showhow "
 
 
 def walk_commands() -> list[str]:
-    """The commands that make the table, in order; those behind its picture need data of others (tests/browser/walks)."""
+    """The commands that make the table, in order; those behind its picture need data of others."""
     made, _, _ = HOW_TO.read_text(encoding="utf-8").partition("![")
     return [line.strip() for line in made.splitlines() if line.startswith(f"    {PROGRAM}")]
 
