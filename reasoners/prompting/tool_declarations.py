@@ -156,7 +156,7 @@ def _finish_schema(sources: str | None, answer_format: AnswerFormat) -> dict[str
         AnswerKind.NONE: {},
     }
     unanswerable = {
-        "description": "why there can be no answer, as the steps show",
+        "description": "why there can be no answer",
         "type": "string",
         "enum": [str(reason) for reason in UnanswerableReason if reason.is_stated],
     }

@@ -75,7 +75,7 @@ def record(walk: Walk, answer: str) -> None:
 
 
 def exports(walk: Walk) -> None:
-    for _ in range(3):
+    for _ in range(4):
         walk.run()
     walk.open("grace", PROJECT)
     for title in ("Project", "Library"):

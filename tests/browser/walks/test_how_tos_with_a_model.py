@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.server import Showhow
 from tests.browser.walks.walk import Walk
@@ -12,6 +12,7 @@ from tests.servers.model import ModelServer, Request, Says
 
 CITIES = [("population", {"city": city, "year": 2020, "unit": "people"}) for city in ("Oslo", "Lima")]
 QUERY = "SELECT name FROM customer JOIN sale ON customer = id ORDER BY price DESC LIMIT 1"
+COUNT = "SELECT count(*) AS customers FROM customer WHERE city = 'Bern'"
 
 
 def reply(request: Request) -> Says:
@@ -73,11 +74,16 @@ def any_task(walk: Walk, _: ModelServer) -> None:
     walk.open("ann", "Shop")
     walk.go("Annotate")
     expect(page.locator("h1")).to_have_text("Which customer spent most?")
-    submit(walk, "Sql", QUERY, lambda form: form.get_by_label("Final answer", exact=True).fill("Ada Lund"))
+    annotate(walk, QUERY, "Ada Lund")
+    walk.open("ann", "Shop")
+    expect(page.locator("h1")).to_have_text("How many customers live in Bern?")
+    annotate(walk, COUNT, "2")
     walk.open("lead", "Shop")
     walk.go("Review")
-    page.get_by_role("button", name="Approve", exact=True).click()
-    expect(page.get_by_text("Approved. The trace is a demonstration now.")).to_be_visible()
+    for _ in range(2):
+        page.get_by_role("button", name="Approve", exact=True).click()
+        expect(page.get_by_text("Approved. The trace is a demonstration now.").last).to_be_visible()
+        walk.settle()
     assert "Cora Berg" in walk.run()
 
     walk.section("A support inbox behind an MCP server")
@@ -91,15 +97,22 @@ def any_task(walk: Walk, _: ModelServer) -> None:
         page.reload()
         walk.settle()
 
-    def choose(form: object) -> None:
+    def choose(_: Locator) -> None:
         for field, value in (("Urgency", "high"), ("Team", "operations")):
             page.get_by_role("radiogroup", name=walk.name(field)).get_by_text(value, exact=True).click()
             walk.settle()
 
     submit(walk, "Word", "down", choose)
+    walk.section("Without a model")
+    assert "1" in walk.run().splitlines()
 
 
-def submit(walk: Walk, field: str, text: str, answer: Callable[[object], None]) -> None:
+def annotate(walk: Walk, query: str, answer: str) -> None:
+    """Record the query, and submit the answer to the open question."""
+    submit(walk, "Sql", query, lambda form: form.get_by_label("Final answer", exact=True).fill(answer))
+
+
+def submit(walk: Walk, field: str, text: str, answer: Callable[[Locator], None]) -> None:
     """Record one step with the first tool of the project, and submit the answer."""
     page = walk.page
     form = page.locator(".st-key-composer")
