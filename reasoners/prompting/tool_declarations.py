@@ -23,8 +23,8 @@ FINISH_NAME = "finish"
 UNANSWERABLE_NAME = "cannot_be_answered"
 """The argument of finish with the reason why the question cannot be answered."""
 _THOUGHT_NAMES = ("thought", "thought_before", "thought_before_call")
-_THOUGHT_DESCRIPTION = "what you know, what is missing, why this helps, in a sentence or two"
-_FINAL_THOUGHT_DESCRIPTION = "why this is the answer, in a sentence or two"
+_THOUGHT_DESCRIPTION = "what you know, what is missing, why this helps"
+_FINAL_THOUGHT_DESCRIPTION = "why this is the answer"
 _FINISH_DESCRIPTION = "End with the answer, as soon as you know enough, or once you see that it cannot be found."
 _MAX_ANSWERS = 1_000
 _FREE_TEXT = AnswerFormat()
