@@ -275,7 +275,7 @@ def read_table(name: str, data: bytes) -> list[dict[str, Any]]:
             {key: None if pd.isna(value) else value for key, value in row.items()} for row in frame.to_dict("records")
         ]
     if name == "xlsx":
-        header, *rows = openpyxl.load_workbook(io.BytesIO(data), read_only=True).active.iter_rows(values_only=True)
+        header, *rows = openpyxl.load_workbook(io.BytesIO(data)).active.iter_rows(values_only=True)
         return [dict(zip(header, row, strict=True)) for row in rows]
     return list(json.loads(data))
 
