@@ -60,11 +60,13 @@ def show_import_dialog(services: Services, person: User) -> None:
     help_of = {name: field.help for name, field in read_verb_options(import_).items()}
     name = st.text_input("Name", key="import_name", placeholder="mine", help="Letters, digits, - and _.")
     articles, graph = _show_source_fields(help_of, services.settings.import_folder)
-    st.caption(
+    caption = (
         "Articles, a graph, or both. Articles are JSON Lines, or documents: .txt, .md, .html, .pdf and .docx, several "
-        "of them, a folder with all that is in it, or a zip archive. The folder of a published PhantomWiki instance is "
-        "chosen among the files on the server."
+        "of them, a folder with all that is in it, or a zip archive."
     )
+    if services.settings.import_folder is not None:
+        caption += " The folder of a published PhantomWiki instance is chosen among the files on the server."
+    st.caption(caption)
     project, questions, columns = _show_project_fields(services)
     form = st.selectbox("Format of the articles", _article_formats(), help=help_of["form"], key="import_form")
     with st.expander("More options"):
