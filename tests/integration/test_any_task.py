@@ -113,7 +113,7 @@ def test_a_shop_is_asked_with_a_function_and_answers_in_free_text(home: Path, se
     fields = next(tool for tool in first.body["tools"] if tool["function"]["name"] == "finish")["function"][
         "parameters"
     ]
-    assert list(fields["properties"]) == ["thought", "answers", "found", "steps"]
+    assert list(fields["properties"]) == ["thought", "answers", "cannot_be_answered", "found", "steps"]
     assert not any("from what you know" in request.prompt for request in server.requests)
     assert verified["right"] == 1
     out = tmp_path / "shop_traces.jsonl"
