@@ -47,6 +47,8 @@ def open_project(page: Page, inbox: Showhow, name: str, view: str) -> None:
     page.set_default_timeout(PATIENCE)
     expect.set_options(timeout=PATIENCE)
     page.goto(f"{inbox.url}/project?you=lead&project={name}&view={view}")
+    # Before it is drawn, a page is idle, too.
+    page.locator(".st-key-masthead").wait_for()
     page.wait_for_load_state("networkidle")
     settle(page)
 
