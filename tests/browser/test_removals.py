@@ -87,7 +87,7 @@ def test_a_project_is_renamed_deleted_and_restored_with_its_questions(page: Page
     expect(page.locator("h1")).to_have_text("People of fiction")
     page.get_by_role("button", name="Manage").click()
     page.get_by_test_id("stPopoverBody").get_by_role("button", name="Delete").click()
-    dialog = page.get_by_role("dialog")
+    dialog = page.get_by_role("dialog", name="Archive or delete")
     expect(dialog).to_contain_text(re.compile(r"Project People of fiction with \d+ runs, \d+ traces and \d+ questions"))
     expect(dialog).to_contain_text("The library default:1 keeps its")
     expect(dialog).to_contain_text("30 days")
