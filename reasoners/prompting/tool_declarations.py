@@ -224,7 +224,10 @@ def parse_finish(arguments: Mapping[str, Any], answer_format: AnswerFormat = _FR
     thought, values = take_thought(arguments, ())
     is_found = values.get("found")
     reason = _parse_reason(values.get(UNANSWERABLE_NAME))
-    if reason is not None and answer_format.kind != AnswerKind.NONE:
+    answers = _parse_texts(values.get("answers", values.get("answer")), final_or_empty)
+    # Models fill in fields that they need not: beside an answer, the reason says nothing.
+    has_answer = bool(answers) if answer_format.kind == AnswerKind.TEXT else values.get("value") is not None
+    if reason is not None and not has_answer and answer_format.kind != AnswerKind.NONE:
         answer, steps = write_unanswerable(reason), _parse_steps(values.get("steps"))
         return Finish((answer,), steps=steps, thought=thought, value=answer)
     says_unknown = is_found is False or (isinstance(is_found, str) and is_found.strip().casefold() in ("false", "no"))
@@ -232,7 +235,6 @@ def parse_finish(arguments: Mapping[str, Any], answer_format: AnswerFormat = _FR
         return Finish(
             (), None, None, _parse_steps(values.get("steps")), thought, _parse_value(values), not says_unknown
         )
-    answers = _parse_texts(values.get("answers", values.get("answer")), final_or_empty)
     if not says_unknown and not answers and (answers is None or is_found is not None):
         raise InvalidFinish(
             'finish was called without answers. Call it with {"answers": ["..."], "found": true}, or with '

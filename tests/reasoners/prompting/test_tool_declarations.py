@@ -12,6 +12,7 @@ from referencing import Registry
 
 from db.answer_formats import AnswerFormat
 from db.recording import TraceAnswers
+from db.unanswerable import UnanswerableReason, write_unanswerable
 from reasoners.prompting.builder import build_example
 from reasoners.prompting.tool_declarations import (
     Finish,
@@ -64,6 +65,13 @@ def test_finish_asks_for_the_answers_of_the_allowed_sources(sources: str, says: 
     finish = declare_tools([], sources)[-1]
     assert list(finish.schema["properties"]) == ["thought", "answers", *says, "cannot_be_answered", "found", "steps"]
     assert finish.schema["required"] == ["thought", "answers", *says, "found"]
+
+
+def test_a_reason_beside_an_answer_says_nothing() -> None:
+    filled = {"answers": ["Ada"], "cannot_be_answered": "false premise", "found": True}
+    assert parse_finish(filled).answers == ("Ada",)
+    (silent,) = parse_finish({**filled, "answers": []}).answers
+    assert silent == write_unanswerable(UnanswerableReason.FALSE_PREMISE)
 
 
 NODE = {
