@@ -353,6 +353,6 @@ def _make_run_case(answer: FinishedAnswer, metric: DatasetMetric, golds: Sequenc
         ending = {ANSWERED: EMPTY, REFUSED: REFUSED}.get(answer.ending, FAILED)
         row: dict[str, Any] = {"predicted": []} if ending == EMPTY else {}
         return ScoringCase(Case(gold, row.get("predicted"), row), place, ending, *groups)
-    said = _say_officially(text, metric)
-    predicted = said if metric.gold_values is None else name_values(said, golds, metric.gold_values(gold))
+    official = _say_officially(text, metric)
+    predicted = official if metric.gold_values is None else name_values(official, golds, metric.gold_values(gold))
     return ScoringCase(Case(gold, predicted, {"predicted": predicted}), place, ANSWERED, *groups)

@@ -217,30 +217,27 @@ def mount_autosave(
 
 def mount_comment_autosave(database: Database, trace: Trace, person: User, comment: str, css: str) -> None:
     """Mount the component for a reviewer's comment on the trace; `css` is the class of its field."""
-    data = {
-        "scope": f"{trace.id}:comment on {trace.version}",
-        "new": False,
-        "content": {"fields": {"comment": comment}},
-        "watch": {"comment": css},
-        "timed": False,
-        "active": 0,
-        "saved_at": None,
-    }
+    data = _field_data(f"{trace.id}:comment on {trace.version}", "comment", comment, css, is_new=False)
     _mount(database, OpenedTrace(trace.id, person.name), data, comment_on=trace.version)
 
 
 def mount_question_autosave(database: Database, person: User, shown: str, question: str, css: str) -> None:
     """Mount the component for the question on the Ask page; `shown` names the trace that the page shows."""
-    data = {
-        "scope": f"ask {shown}",
-        "new": True,
-        "content": {"fields": {"question": question}},
-        "watch": {"question": css},
+    data = _field_data(f"ask {shown}", "question", question, css, is_new=True)
+    _mount(database, OpenedTrace(derive_id(f"ask {person.name}"), person.name), data, asks=True)
+
+
+def _field_data(scope: str, name: str, text: str, css: str, *, is_new: bool) -> dict[str, Any]:
+    """The data of the component for one field, whose time is not measured."""
+    return {
+        "scope": scope,
+        "new": is_new,
+        "content": {"fields": {name: text}},
+        "watch": {name: css},
         "timed": False,
         "active": 0,
         "saved_at": None,
     }
-    _mount(database, OpenedTrace(derive_id(f"ask {person.name}"), person.name), data, asks=True)
 
 
 def _mount(

@@ -51,7 +51,7 @@ def _result(raw: dict[str, Any], content: Any, *, failed: bool) -> dict[str, Any
 def _of_action_step(raw: dict[str, Any]) -> dict[str, Any]:
     """A step of smolagents: its text, its calls, what they returned in one text, and the answer of the last step."""
     calls = [_call_part(call, raw) for call in as_list(raw.get("tool_calls"))]
-    answer, said = raw.get("action_output"), _fields(raw.get("model_output_message"))
+    answer, output_message = raw.get("action_output"), _fields(raw.get("model_output_message"))
     answering = next((call for call in calls if call.get("name") == _ANSWERING_TOOL), None)
     is_last = raw.get("is_final_answer") is True or answering is not None or (not calls and answer is not None)
     if answering is not None:
@@ -59,7 +59,7 @@ def _of_action_step(raw: dict[str, Any]) -> dict[str, Any]:
         given, _ = read_arguments(answering["arguments"])
         if answer is None:
             answer = next(iter(given.values())) if len(given) == 1 else given or None
-    text = raw.get("model_output") or said.get("content") or ""
+    text = raw.get("model_output") or output_message.get("content") or ""
     error = _fields(raw.get("error")).get("message")
     results = [part for part in (raw.get("observations"), error) if part]
     content: list[Any] = [
@@ -75,7 +75,7 @@ def _of_action_step(raw: dict[str, Any]) -> dict[str, Any]:
         )
     if is_last and answer is not None:
         content.append({"type": "text", "text": result_text(answer)})
-    thoughts = {name: said[name] for name in THOUGHT_NAMES if said.get(name)}
+    thoughts = {name: output_message[name] for name in THOUGHT_NAMES if output_message.get(name)}
     used = {"model_output", "observations", "action_output", "tool_calls", "error", *_PROMPTS}
     rest = {name: value for name, value in raw.items() if name not in used}
     return rest | thoughts | {"role": "assistant", "content": content}
@@ -237,8 +237,8 @@ def _of_intermediate_step(raw: Any) -> dict[str, Any]:
 def _read_log(action: dict[str, Any]) -> str:
     """The thought before an action, in its message or in what the model wrote of it."""
     message = _fields(next(iter(as_list(action.get("message_log"))), None))
-    if said := _texts((_fields(message.get("kwargs")) or message).get("content")):
-        return "\n\n".join(said)
+    if texts := _texts((_fields(message.get("kwargs")) or message).get("content")):
+        return "\n\n".join(texts)
     log = result_text(action.get("log")).strip()
     if log.startswith(_INVOKING):
         return log.partition(_RESPONDED)[2].strip()

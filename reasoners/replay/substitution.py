@@ -198,8 +198,8 @@ def _find_answers(
             filter(None, (_find_place(step, write_value(part)) for _, step in sorted(steps.items())[::-1])), None
         )
         if place is None:
-            said = "its answer" if name is None else f"the part {name} of its answer"
-            raise Mismatch(f"{said} stands in no result of its steps, so that it was judged by whoever answered")
+            where = "its answer" if name is None else f"the part {name} of its answer"
+            raise Mismatch(f"{where} stands in no result of its steps: a person or model judged it")
         yield name, place
 
 

@@ -225,9 +225,9 @@ def _show_repair(failure: VerificationFailure, *, shows_gold: bool) -> None:
     if outcome.trace_id is None:
         return
     gold = ", ".join(str(answer["text"]) for answer in outcome.gold)
-    said = f"answered {outcome.answer}" if outcome.answer else "gave no answer"
+    result = f"answered {outcome.answer}" if outcome.answer else "gave no answer"
     with st.container(horizontal=True, vertical_alignment="center"):
-        note = escape_markdown(f"The agent {said}{f'; the gold answer is {gold}' if shows_gold else ''}")
+        note = escape_markdown(f"The agent {result}{f'; the gold answer is {gold}' if shows_gold else ''}")
         st.markdown(f"{escape_markdown(outcome.question)}  \n:gray[{note}]", width="stretch")
         take = partial(_open_trace, outcome.trace_id)
         st.button("Take", key=f"take_{outcome.trace_id.hex}", on_click=_act, args=(take,))
