@@ -1,9 +1,9 @@
 """The demonstrations of replay, compiled, with what they show together."""
 
 from collections import OrderedDict, defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 from db.trace_record import TraceRecord
 from db.unanswerable import UnanswerableReason, write_unanswerable
@@ -29,20 +29,24 @@ from reasoners.replay.statements import Pattern, SentenceReader
 from reasoners.replay.substitution import SubstitutionProgram, compile_substitution, uses_external_results
 from tools.tool import ToolContext
 from worlds.lexicon.english import load_lexicon, phrase_key
+from worlds.source import World
 from worlds.text_normalization import normalize_name
 
-MAX_CACHED_LIBRARIES, MAX_CACHED_PROGRAMS = 8, 1024
-"""The libraries and the demonstrations that are kept."""
+MAX_CACHED_WORLDS, MAX_CACHED_LIBRARIES, MAX_CACHED_PROGRAMS = 4, 8, 1024
+"""The worlds whose sentences are kept, the libraries and the demonstrations."""
 
 
 class ReplayLibrary:
     """Demonstrations, compiled, and what they show together; they are aligned when the first new question is asked."""
 
-    def __init__(self, records: Sequence[TraceRecord], context: ToolContext) -> None:
+    def __init__(self, records: Sequence[TraceRecord], context: ToolContext, reader: SentenceReader) -> None:
         self.programs = [_compile(record) for record in records]
         self.own = {normalize_name(program.question): program for program in reversed(self.programs)}
         self._usable = [program for program in self.programs if program.problem is None]
-        self.world, self._encode = WorldWords(context.world, context.encode), context.encode
+        # The world is kept with what is made from it, so that its id is not given again.
+        self._encode, self._context = context.encode, context
+        self.reader, self.world = reader.unlearnt(), reader.world
+        """Reads sentences as demonstrations do."""
         self._records, self._labels = records, relation_labels(context.world)
         self.shows_ids = any(program.shows_ids for program in self._usable)
         shows_none = any(program.derivation == NONE for program in self._usable)
@@ -85,11 +89,6 @@ class ReplayLibrary:
         return [compile_substitution(record) for record in self._records if uses_external_results(record)]
 
     @cached_property
-    def reader(self) -> SentenceReader:
-        """Reads sentences as demonstrations do."""
-        return SentenceReader(self.world)
-
-    @cached_property
     def composer(self) -> Composer:
         """What the demonstrations show for other questions with their frames; the reader learns to read as they did."""
         programs = []
@@ -130,29 +129,37 @@ class ReplayLibrary:
         return self.world.spreads_facts()
 
 
+_Key, _Value = TypeVar("_Key"), TypeVar("_Value")
+_READERS: OrderedDict[int, tuple[World, SentenceReader]] = OrderedDict()
 _LIBRARIES: OrderedDict[tuple[Any, ...], ReplayLibrary] = OrderedDict()
 _PROGRAMS: OrderedDict[tuple[Any, ...], Program] = OrderedDict()
 """Each question of a library is asked with the other demonstrations, which are compiled once for all of them."""
+
+
+def _keep(kept: OrderedDict[_Key, _Value], key: _Key, build: Callable[[], _Value], most: int) -> _Value:
+    """What is kept of a key, built where nothing is; of more than `most` the one that was asked for first goes."""
+    if (value := kept.get(key)) is None:
+        value = kept[key] = build()
+        if len(kept) > most:
+            kept.popitem(last=False)
+    return value
 
 
 def _compile(record: TraceRecord) -> Program:
     trace = record.trace
     steps = tuple((step.id, step.version) for step in record.steps)
     key = trace.id, trace.version, trace.final_answer, record.question.text, steps
-    if (program := _PROGRAMS.get(key)) is None:
-        program = _PROGRAMS[key] = build_program(record)
-        if len(_PROGRAMS) > MAX_CACHED_PROGRAMS:
-            _PROGRAMS.popitem(last=False)
-    return program
+    return _keep(_PROGRAMS, key, lambda: build_program(record), MAX_CACHED_PROGRAMS)
 
 
 def open_library(task: Task) -> ReplayLibrary:
-    """The library of the demonstrations of a task in its world; it is compiled once."""
-    traces = [record.trace for record in task.demonstrations]
-    # A world that is built anew is another object; the library keeps it, so that its id is not given again.
-    key = id(task.context.world), *((trace.id, trace.version, trace.final_answer) for trace in traces)
-    if key not in _LIBRARIES:
-        _LIBRARIES[key] = ReplayLibrary(task.demonstrations, task.context)
-        if len(_LIBRARIES) > MAX_CACHED_LIBRARIES:
-            _LIBRARIES.popitem(last=False)
-    return _LIBRARIES[key]
+    """The library of the demonstrations of a task in its world; it is compiled once, whatever their order."""
+    context, records = task.context, sorted(task.demonstrations, key=lambda record: record.trace.id)
+    # A world that is built anew is another object.
+    key = id(context.world)
+    world = context.world
+    _, reader = _keep(
+        _READERS, key, lambda: (world, SentenceReader(WorldWords(world, context.encode))), MAX_CACHED_WORLDS
+    )
+    traces = tuple((own.trace.id, own.trace.version, own.trace.final_answer) for own in records)
+    return _keep(_LIBRARIES, (key, traces), lambda: ReplayLibrary(records, context, reader), MAX_CACHED_LIBRARIES)

@@ -101,9 +101,17 @@ class SentenceReader:
     """Reads sentences of a world."""
 
     def __init__(self, world: WorldWords) -> None:
-        self._world = world
+        self.world = world
+        self._clauses: dict[tuple[str, str, bool], _Clause] = {}
+        """The masked clauses by text, subject and whether that is the title."""
         self._learnt: dict[Pattern, set[str]] = defaultdict(set)
         self._readings: dict[tuple[str, bool, tuple[str, ...]], Reading] = {}
+
+    def unlearnt(self) -> "SentenceReader":
+        """A reader of the same world that shares what is masked, and has learnt nothing."""
+        reader = SentenceReader(self.world)
+        reader._clauses = self._clauses
+        return reader
 
     def suggest(self, sentences: Iterable[str], subject: str, relation: str, *, is_title: bool) -> Pattern | None:
         """The pattern of the only clause that may state a relation which no other clause states."""
@@ -142,7 +150,7 @@ class SentenceReader:
             reading.statements += whole + parts
             unread = {*clause.values} - {own.value for own in parts}
             if not whole and unread:
-                kinds = frozenset(kind for value in unread for kind in self._world.kinds_of(value))
+                kinds = frozenset(kind for value in unread for kind in self.world.kinds_of(value))
                 reading.unread.append((kinds, clause.text))
         return reading
 
@@ -155,16 +163,21 @@ class SentenceReader:
         for place, sentence in enumerate(sentences):
             opened = _name_subject(sentence, subject) if is_title and place == 0 else sentence
             for text in filter(None, _CLAUSES.split(opened)):
-                clause = self._mask(text, subject, is_title=is_title)
+                key = text, subject, is_title
+                clause = self._clauses.get(key)
+                if clause is None:
+                    if len(self._clauses) >= MAX_CACHED_READINGS:
+                        self._clauses.clear()
+                    clause = self._clauses[key] = self._mask(*key)
                 if _SUBJECT in clause.words:
                     yield clause
 
-    def _mask(self, text: str, subject: str, *, is_title: bool) -> _Clause:
+    def _mask(self, text: str, subject: str, is_title: bool) -> _Clause:  # noqa: FBT001 - the parts of a key
         """The clause with a letter for the subject and one for its values, which "and" may join."""
         named = [m.span() for m in re.finditer(rf"(?<!\w){re.escape(subject)}(?!\w)", text, re.IGNORECASE)]
         others = [
             span
-            for span in find_question_mentions(text, self._world.knows, nouns_for_kinds())
+            for span in find_question_mentions(text, self.world.knows, nouns_for_kinds())
             if not any(start < span[1] and span[0] < end for start, end in named)
         ]
         spans = sorted([*named, *others])
@@ -202,21 +215,21 @@ class SentenceReader:
         """The relations that a clause may state, of which its values are."""
         if learnt := self._learnt.get(clause.pattern):
             return [relation for relation in learnt if self._fits(clause, relation)]
-        spans = find_relations(clause.words, self._world)
+        spans = find_relations(clause.words, self.world)
         inside = {place for start, end, _ in spans for place in range(start, end)}
         other = [w for p, w in enumerate(clause.words) if p not in inside and w not in (_SUBJECT, _VALUE)]
         if sum(map(has_content, other)) > MAX_OTHER_WORDS:
             return []
         if not spans:
             # What only one relation leads to needs no word for it.
-            return [own for own in [self._world.only_relation_to(clause.values)] if own is not None]
+            return [own for own in [self.world.only_relation_to(clause.values)] if own is not None]
         possible = {r: None for _, _, meanings in spans for r in sorted(meanings) if self._fits(clause, r)}
         return list(possible) if len(possible) == 1 else []
 
     def _fits(self, clause: _Clause, relation: str) -> bool:
         """Whether the values are of the kinds that the relation leads to."""
-        kinds = self._world.value_kinds(relation)
-        return all(self._world.kinds_of(value) & kinds for value in clause.values)
+        kinds = self.world.value_kinds(relation)
+        return all(self.world.kinds_of(value) & kinds for value in clause.values)
 
     def _states(self, clause: _Clause, relation: str) -> bool:
         stated = [own.relation for own in self._state_whole(clause) or self._state_parts(clause)]
@@ -239,7 +252,7 @@ class SentenceReader:
                 stated += [Statement(relation, own[0]) for relation in relations if len(relations) == 1]
             # "Is an American film" names nothing else.
             is_adjective = place == 3 and clause.words[1] in COPULAS and clause.words[2] in ARTICLES
-            is_name = any(self._world.kinds_of(value) - {DATE, NUMBER} for value in own)
+            is_name = any(self.world.kinds_of(value) - {DATE, NUMBER} for value in own)
             names_other = names_other or (is_name and not is_adjective)
             start = place + 1
         return stated
@@ -248,21 +261,21 @@ class SentenceReader:
         """The days of birth and death that stand behind a name, each with its place or without."""
         behind = itertools.takewhile(lambda word: word == _VALUE or word in PREPOSITIONS, clause.words[1:])
         values = clause.values[: sum(clause.counts[: list(behind).count(_VALUE)])]
-        dates = [value for value in values if DATE in self._world.kinds_of(value)]
+        dates = [value for value in values if DATE in self.world.kinds_of(value)]
         is_life = clause.words[0] == _SUBJECT and len(dates) == len(_LIFE) and dates[0] == values[0]
         return list(map(Statement, _LIFE, dates)) if is_life else []
 
     def _relations_before(self, words: Sequence[str], value: str) -> list[str]:
         """The relations that words may state of a value behind them: those that they end with, beside a preposition."""
-        is_literal = bool(self._world.kinds_of(value) & {DATE, NUMBER})
-        *others, last = find_relations(words, self._world) or [(0, 0, frozenset[str]())]
+        is_literal = bool(self.world.kinds_of(value) & {DATE, NUMBER})
+        *others, last = find_relations(words, self.world) or [(0, 0, frozenset[str]())]
         ends = [end for _, end, _ in others]
         is_end = PREPOSITIONS.issuperset(words[last[1] :]) and (is_literal or PREPOSITIONS.intersection(words[-1:]))
         # Of somebody else's relation nothing follows: who studied under the director born in V.
         is_own = _SUBORDINATE.isdisjoint(words) and all(words[end : end + 1] == ("and",) for end in ends)
-        if not is_end or not is_own or not (is_literal or self._world.knows(value)):
+        if not is_end or not is_own or not (is_literal or self.world.knows(value)):
             return []
-        fitting = [relation for relation in last[2] if self._world.kinds_of(value) & self._world.value_kinds(relation)]
+        fitting = [relation for relation in last[2] if self.world.kinds_of(value) & self.world.value_kinds(relation)]
         return [relation for relation in fitting if not kinship.relates_people(relation)]
 
     def _state(self, clause: _Clause, relation: str) -> Iterator[Statement]:
@@ -279,7 +292,7 @@ class SentenceReader:
         """Who has the relation: behind "of", or before the possessive, or else who has or does something."""
         if not kinship.relates_people(relation) or self._learnt.get(clause.pattern):
             return _SUBJECT
-        spans = [span for span in find_relations(clause.words, self._world) if relation in span[2]]
+        spans = [span for span in find_relations(clause.words, self.world) if relation in span[2]]
         if not spans:
             return None
         before, behind = (
