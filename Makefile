@@ -17,7 +17,7 @@ COVERAGE := .room_coverage
 # The tests start hundreds of processes, which would each compile the project anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help install run test test-again test-long coverage check docs bench screenshots rooms lock
+.PHONY: help install run test test-changed test-all test-again test-long coverage check docs bench screenshots rooms lock
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
@@ -26,7 +26,14 @@ install: $(VENV)/installed ## install what is missing; every package is compared
 run: $(VENV)/installed ## install what is missing, prepare the default world, serve on http://127.0.0.1:8501
 	@$(BIN)/showhow run
 
-test: $(VENV)/installed-dev ## run every test, the real browser and PostgreSQL included
+test: $(VENV)/installed-dev ## run the tests but the long ones, with tests of every kind
+	@$(BIN)/python tests/system_packages.py
+	$(BIN)/pytest $(WORKERS) -m "not long"
+
+test-changed: $(VENV)/installed-dev ## run the tests that import what was changed since BASE (main), but the long ones
+	@files=$$($(BIN)/python -m tests.changed $(or $(BASE),main)); test -z "$$files" || $(BIN)/pytest $(WORKERS) -m "not long" $$files
+
+test-all: $(VENV)/installed-dev ## run every test, the long ones included
 	@$(BIN)/python tests/system_packages.py
 	$(BIN)/pytest $(WORKERS)
 

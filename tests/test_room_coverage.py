@@ -22,6 +22,8 @@ from tests.room_coverage import (
     write_floors,
 )
 
+pytestmark = pytest.mark.long
+
 PROGRAM = '''"""A module."""
 from __future__ import annotations
 

@@ -28,6 +28,8 @@ from tests.app.cli.in_process import run_in_process
 from tests.db.test_merge import copy_as
 from tests.fewshot_library.traces import export, plain_trace
 
+pytestmark = pytest.mark.long
+
 PATIENCE = 120.0
 
 

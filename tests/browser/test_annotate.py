@@ -13,6 +13,8 @@ from tests.browser.annotator import Annotator
 from tests.browser.conftest import HOSTILE, launch
 from tests.browser.server import Showhow
 
+pytestmark = pytest.mark.long
+
 QUESTION = "Where was the husband of Octavie Coudreau born?"
 
 

@@ -12,6 +12,8 @@ from tests.browser.asker import Asker
 from tests.browser.server import Showhow
 from tests.browser.settled import PATIENCE, settle
 
+pytestmark = pytest.mark.long
+
 PROJECT = "Fictional people"
 TOO_HARD = "Which harbour sells the oldest lamp?"
 

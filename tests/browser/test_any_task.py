@@ -12,6 +12,8 @@ from tests.browser.settled import PATIENCE, settle
 from tests.fixtures.any_task import prepare_examples
 from tests.servers.model import ModelServer, Request, Says
 
+pytestmark = pytest.mark.long
+
 COUNT = "SELECT count(*) AS n FROM customer WHERE city = 'Bern'"
 
 

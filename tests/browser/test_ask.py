@@ -20,6 +20,8 @@ from tests.browser.settled import settle
 from tests.servers.model import ModelServer, Request, Says
 from worlds.open import open_world
 
+pytestmark = pytest.mark.long
+
 LIVES = re.compile(r"^(?P<who>.+) lives in (?P<where>\w+)\.$")
 PROJECT = "Asked of default"
 TOOLS = """

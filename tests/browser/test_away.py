@@ -10,6 +10,8 @@ from tests.browser.conftest import open_context
 from tests.browser.server import Showhow
 from tests.browser.settled import PATIENCE, settle, visit
 
+pytestmark = pytest.mark.long
+
 AWAY = "Showhow's server is not running"
 
 

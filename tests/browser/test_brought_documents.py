@@ -10,6 +10,8 @@ from tests.browser.server import Showhow
 from tests.browser.visitor import Visitor
 from tests.worlds.test_documents import MARKDOWN, WRAPPED, make_docx
 
+pytestmark = pytest.mark.long
+
 REPORT = """<h1>Report of the pilots</h1><p>The pilots of Gullhaven guided forty ships last year, and all of them came
 to the quay in time and whole, although it was a stormy year.</p><p>Their master is Tilda Moor.</p>"""
 TABLE = "sep=;\nNr;Frage;Antwort\n1;Who is the master of the harbour?;Lena Brandt\n2;Who leads the pilots?;Tilda Moor\n"

@@ -16,6 +16,8 @@ from tests.browser.librarian import Librarian
 from tests.browser.server import Showhow
 from tests.servers.model import ModelServer, Reply, Request, Says
 
+pytestmark = pytest.mark.long
+
 PROJECT, EMPTY = "Walk", "Nothing run"
 RUNS = ("atomr, default:1, oracle", "atomr, default:1, faulty:0.2:7:wrong", "pdrr, default:1, reader")
 

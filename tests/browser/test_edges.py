@@ -20,6 +20,8 @@ from tests.browser.server import Showhow
 from tests.browser.session import BrowserSession, open_session
 from tests.browser.settled import PATIENCE, settle
 
+pytestmark = pytest.mark.long
+
 FOREIGN = "http://foreign.invalid/beacon.png"
 PROJECT = "Fictional people"
 HTML = {"Accept": "text/html"}

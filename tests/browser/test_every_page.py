@@ -12,6 +12,8 @@ from tests.browser.conftest import CONFIRM_NAME
 from tests.browser.server import Showhow
 from tests.browser.settled import settle, visit
 
+pytestmark = pytest.mark.long
+
 VIEWS = {
     "project": ("questions", "answers", "settings"),
     "library": ("overview", "choose"),

@@ -14,6 +14,8 @@ from tests.browser.annotator import Annotator
 from tests.browser.server import Showhow
 from tests.servers.weather_started import WEATHER
 
+pytestmark = pytest.mark.long
+
 MODULE = '''
 from langchain_core.tools import tool
 

@@ -11,6 +11,8 @@ from tests.browser.annotator import Annotator
 from tests.browser.server import Showhow
 from tests.servers.model import Fails, ModelServer, Reply, Request, Says
 
+pytestmark = pytest.mark.long
+
 TOWN = Path(__file__).parents[1] / "tools"
 KEY = "sk-planted-in-the-browser-77"
 GOOD = "SELECT ?answer WHERE { wd:Q1 wdt:P8 ?answer }"

@@ -12,6 +12,8 @@ from tests.browser.librarian import Librarian
 from tests.browser.server import Showhow
 from tools.registry import tool_title
 
+pytestmark = pytest.mark.long
+
 MARKUP = "<b>bold</b> **stars** $x^2$ <img src=x onerror=\"document.title='broken'\">"
 HOSTILE = "mark <b>up** $x^2$"
 QUESTION = "Which mountain is the highest one in Alaska?"

@@ -15,6 +15,8 @@ from tests.servers.faults import FAULTS, Proxy, proxied
 from tests.servers.live_world import description
 from tests.servers.mediawiki import MediaWiki
 
+pytestmark = pytest.mark.long
+
 QUESTION = "Where was the director of film Timber Falls born?"
 TOOLS = ["wikisearch", "read", "getWikiDataID", "generateQuery", "runQuery", "getLabel"]
 

@@ -13,6 +13,8 @@ from tests.servers.loopback import free_port
 from tests.servers.sparql import SparqlServer
 from tests.servers.web import HarbourWeb, run_web
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture(scope="module")
 def web() -> Iterator[HarbourWeb]:

@@ -14,6 +14,8 @@ from db.recording import NewStep, StepResult
 from tests.browser.server import Showhow
 from tests.browser.settled import PATIENCE, settle
 
+pytestmark = pytest.mark.long
+
 STEPS = 1_000
 MAX_NODES = 5_000
 COUNT_NODES = """() => {

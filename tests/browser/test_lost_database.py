@@ -11,6 +11,8 @@ from playwright.sync_api import Page, expect
 from tests.browser.annotator import Annotator
 from tests.browser.server import SHOWHOW, Showhow
 
+pytestmark = pytest.mark.long
+
 TYPED = "Who was the mother of this person?"
 
 

@@ -19,6 +19,8 @@ from tests.browser.session import open_session
 from tests.browser.settled import PATIENCE, settle
 from tests.servers.reverse_proxy import reverse_proxy
 
+pytestmark = pytest.mark.long
+
 PROJECT = "Fictional people"
 FORWARDED = ("X-Forwarded-For: 192.0.2.7", "X-Forwarded-Proto: http")
 INVITATION = "ask an administrator for an invitation"

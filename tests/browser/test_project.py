@@ -13,6 +13,8 @@ from tests.browser.annotator import Annotator
 from tests.browser.server import Showhow
 from tests.browser.settled import PATIENCE, settle
 
+pytestmark = pytest.mark.long
+
 TOOL = '''
 def find_plan(address: str) -> str:
     """Tell which plan the sender with this address pays for."""

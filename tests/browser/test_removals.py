@@ -10,6 +10,8 @@ from tests.browser.asker import Asker
 from tests.browser.server import Showhow
 from tests.browser.visitor import Visitor
 
+pytestmark = pytest.mark.long
+
 PEOPLE = "Fictional people"
 
 

@@ -12,6 +12,8 @@ from tests.browser.settled import PATIENCE, settle
 from tests.fixtures.any_task import prepare_examples
 from tests.integration.test_any_task_replay import IN_BERN, open_services, record
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture(scope="module")
 def examples(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Showhow]:

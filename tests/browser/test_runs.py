@@ -14,6 +14,8 @@ from tests.browser.librarian import Librarian
 from tests.browser.server import SHOWHOW, Showhow
 from tests.servers.model import ModelServer, Reply, Request, Says
 
+pytestmark = pytest.mark.long
+
 PEOPLE, REFUSED, HELD = "Fictional people", "Riddles", "Held"
 ASKED = 70
 released = Event()

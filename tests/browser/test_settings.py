@@ -15,6 +15,8 @@ from tests.browser.session import Widget, open_session
 from tests.browser.visitor import Visitor
 from tests.servers.model import ModelServer, Reply, Request, Says
 
+pytestmark = pytest.mark.long
+
 KEY = "sk-planted-on-settings-41"
 CITIES = [("population", {"city": city, "year": 2020, "unit": "people"}) for city in ("Oslo", "Lima")]
 

@@ -18,6 +18,8 @@ from tests.browser.server import Showhow
 from tests.browser.settled import PATIENCE, settle
 from tests.browser.visitor import Visitor
 
+pytestmark = pytest.mark.long
+
 GOLD = "Zanzibar Hidden"
 PIXEL = bytes.fromhex(
     "89504e470d0a1a0a0000000d49484452000000010000000108060000001f15c4890000000d49444154789c626001000000ffff030000060005"

@@ -10,6 +10,8 @@ from playwright.sync_api import Page, expect
 from tests.browser.server import Showhow
 from tests.browser.settled import PATIENCE, settle
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Showhow]:

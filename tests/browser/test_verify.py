@@ -18,6 +18,8 @@ from tests.servers.model import ModelServer, Request
 from tests.servers.postgresql import PostgresqlServer
 from tests.servers.pupil import number_in, pupil
 
+pytestmark = pytest.mark.long
+
 HARBOUR = Path(__file__).parents[1] / "tools"
 PROJECT = "Harbour"
 PATIENT, MANY = "Patience", 16

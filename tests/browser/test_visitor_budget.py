@@ -36,6 +36,8 @@ from tests.browser.annotator import Annotator
 from tests.browser.server import Showhow
 from tests.browser.session import SessionError, encode_rerun, open_session
 
+pytestmark = pytest.mark.long
+
 PROJECT = "Fictional people"
 HTML = {"Accept": "text/html"}
 FLOOD_SECONDS = 4.0

@@ -11,6 +11,8 @@ from tests.browser.server import Showhow
 from tests.browser.visitor import Visitor
 from tests.reasoners.scripted import until
 
+pytestmark = pytest.mark.long
+
 MARKUP = "<b>bold</b> **stars** $x^2$ <img src=x onerror=\"document.title='broken'\">"
 NASTY = {
     "id": "nasty",

@@ -24,6 +24,8 @@ from db.schema import check_database, upgrade
 from tests.db.test_restore import add_project, client_programs, names  # noqa: F401 - a fixture
 from tests.servers.postgresql import PostgresqlServer
 
+pytestmark = pytest.mark.long
+
 SQLITE_OBJECTS = {
     "a trigger": "CREATE TRIGGER t AFTER INSERT ON step BEGIN UPDATE step SET thought = 'changed'; END",
     "a trigger of a role": "CREATE TRIGGER t AFTER INSERT ON user BEGIN UPDATE user SET roles = '[\"admin\"]'; END",

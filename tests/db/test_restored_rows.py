@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import pytest
 from sqlalchemy import insert, select
 
 from db.backup import back_up_database
@@ -15,6 +16,8 @@ from db.restore import restore_database
 from db.serialization import field_values
 from db.types import Base
 from tests.db.test_restore import client_programs  # noqa: F401 - a fixture
+
+pytestmark = pytest.mark.long
 
 ROWS = 100_000
 TEXTS = [

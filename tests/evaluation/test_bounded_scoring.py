@@ -22,6 +22,8 @@ from worlds.embedded.text import strip_parenthesis
 from worlds.sentences import split_sentences
 from worlds.sparql_syntax import tokenize_query
 
+pytestmark = pytest.mark.long
+
 GOLDS: list[dict[str, Any]] = [{"text": "x"}, {"text": "y; z", "aliases": ["Trinidad and Tobago"]}]
 LENGTH = 40_000
 SIGNS = [*string.punctuation, *" \t\n\u00a0\u3000\u0301", "a", "1", "A", "0"]

@@ -26,6 +26,8 @@ from tests.app.cli.in_process import run_in_process
 from tests.servers.model import Cut, Fails, ModelServer, Reply, Request
 from tests.servers.pupil import number_in, pupil
 
+pytestmark = pytest.mark.long
+
 BIN = Path(sys.executable).with_name("showhow")
 HARBOUR = Path(__file__).parents[1] / "tools"
 PROJECT = "Harbour"

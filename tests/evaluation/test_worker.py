@@ -20,6 +20,8 @@ from tests.servers.shared_runs import (
     kill_at_random_moments,
 )
 
+pytestmark = pytest.mark.long
+
 QUESTIONS, PLACES, LEASE_SECONDS = 40, 4, 5.0
 REASONERS = {"humaniq": 4, "cot": 1}
 """The model calls that each needs for a question."""

@@ -18,6 +18,8 @@ from fewshot_library.formats import FORMATS, read_traces
 from fewshot_library.formats.format import FormatError, RefusedRecord
 from fewshot_library.formats.survey_worker import survey_in_worker
 
+pytestmark = pytest.mark.long
+
 ANSWER = {"role": "assistant", "content": "Ada"}
 CHAT = {"messages": [{"role": "user", "content": "Who?"}, ANSWER]}
 SAMPLE = {"id": 1, "input": "Who?", **CHAT}

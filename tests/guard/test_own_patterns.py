@@ -32,7 +32,7 @@ def own_patterns() -> list[OwnPattern]:
 
 def is_superlinear(pattern: str, method: str = "search") -> bool:
     try:
-        return run_bounded(find_superlinear, pattern, 0, [method], limits=WorkLimits(seconds=5)) is not None
+        return run_bounded(find_superlinear, pattern, 0, [method], limits=WorkLimits(seconds=1)) is not None
     except WorkLimitExceeded:
         return True
 

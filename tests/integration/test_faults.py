@@ -11,6 +11,8 @@ from tests.servers.mediawiki import MediaWiki
 from tests.servers.model import ModelServer, Says
 from tests.servers.sparql import SparqlServer
 
+pytestmark = pytest.mark.long
+
 SENTENCES = {
     "429 with Retry-After": "429",
     "500": "500",

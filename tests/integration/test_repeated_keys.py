@@ -27,6 +27,8 @@ from tests.browser.session import open_session
 from tests.servers.faulty_server import FaultyServer, Handler, run_faulty_server, says
 from tests.servers.model import Fails, ModelServer, Reply, Request, Says
 
+pytestmark = pytest.mark.long
+
 MODEL_KEY = 'sk-Qx7"Vb9/Wn3+Zk5<&>Jh2\\Tg8Lm4'
 TOOL_KEY = "Rt6-Yp1-Cv0-Ds9-Fk2"
 SERVER_TOKEN = "Mw4.Ne8.Bu3.Ki7.Lo5"  # noqa: S105 - planted

@@ -12,6 +12,8 @@ import pytest
 from tests.browser.server import copy_prepared_home
 from tests.servers.loopback import free_port
 
+pytestmark = pytest.mark.long
+
 SHOWHOW = Path(sys.executable).with_name("showhow")
 ROOMS = ("app", "db", "evaluation", "guard", "llm", "reasoners", "runs", "settings", "tools", "worlds")
 PACKAGES = ("sitecustomize", "usercustomize", "numpy", "sqlalchemy", "pydantic", "streamlit", "pyoxigraph", "langchain")

@@ -17,6 +17,8 @@ from tests.app.cli.in_process import run_in_process
 from tests.app.test_jobs import wait_for_end
 from tests.browser.server import copy_prepared_home
 
+pytestmark = pytest.mark.long
+
 ISLE = Path(__file__).resolve().parents[2] / "worlds" / "isle.jsonl"
 
 

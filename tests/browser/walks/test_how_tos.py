@@ -17,6 +17,8 @@ from fiction.universe.universe import Universe
 from tests.browser.server import Showhow
 from tests.browser.walks.walk import Walk
 
+pytestmark = pytest.mark.long
+
 PROJECT = "Fictional people"
 
 

@@ -10,6 +10,8 @@ from tests.browser.server import Showhow
 from tests.browser.walks.walk import Walk
 from tests.servers.model import ModelServer, Request, Says
 
+pytestmark = pytest.mark.long
+
 CITIES = [("population", {"city": city, "year": 2020, "unit": "people"}) for city in ("Oslo", "Lima")]
 QUERY = "SELECT name FROM customer JOIN sale ON customer = id ORDER BY price DESC LIMIT 1"
 COUNT = "SELECT count(*) AS customers FROM customer WHERE city = 'Bern'"

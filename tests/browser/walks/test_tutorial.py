@@ -14,6 +14,8 @@ from tests.browser.server import Showhow
 from tests.browser.walks.walk import Walk
 from tools.registry import tool_title
 
+pytestmark = pytest.mark.long
+
 PROJECT = "Fictional people"
 REASON = "Compare steps 2 and 5."
 Gold = dict[str, Any]

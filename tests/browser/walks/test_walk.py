@@ -10,6 +10,8 @@ from tests.browser.walks import test_how_tos, test_how_tos_with_a_model
 from tests.browser.walks.page import DOCS, Commands, File, NotRun, Picture, parse_page, read_page
 from tests.browser.walks.walk import Walk
 
+pytestmark = pytest.mark.long
+
 TEXT = """# A page
 
 Click *Run*, or press Ctrl+Enter.

@@ -26,7 +26,7 @@ from tools.registry import ToolRegistry
 from tools.tool import ToolContext, ToolResult
 from worlds.source import World
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the protections are Linux's")
+pytestmark = [pytest.mark.long, pytest.mark.skipif(sys.platform != "linux", reason="the protections are Linux's")]
 SECRET = "sk-of-the-server-5f1c9"  # noqa: S105 - planted to be looked for
 MODULE = """
 def attempt(code: str) -> str:

@@ -13,6 +13,8 @@ from tools.external.config import McpServerConfig
 from tools.registry import ToolRegistry
 from tools.tool import ToolContext
 
+pytestmark = pytest.mark.long
+
 FLOODING = Path(__file__).parents[2] / "servers" / "flooding.py"
 LONGEST_WAIT_SECONDS = 3.0
 """Of another server's call on a busy machine; before, it waited for 7 seconds and more."""

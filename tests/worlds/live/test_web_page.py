@@ -12,6 +12,8 @@ from worlds.live.http.request import HttpResponse, InvalidResponse
 from worlds.live.web_page import parse_date, read_web_page
 from worlds.source import SourceTimeout, WebPage
 
+pytestmark = pytest.mark.long
+
 ADDRESS = "https://harbour.example/news/storm"
 
 
