@@ -17,7 +17,10 @@ from tests.browser.server import Showhow
 from tests.browser.session import open_session
 from tests.servers.model import Hangs, ModelServer
 
-pytestmark = [pytest.mark.long, pytest.mark.skipif(sys.platform != "linux", reason="only Linux shows the environment in /proc")]
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.skipif(sys.platform != "linux", reason="only Linux shows the environment in /proc"),
+]
 KEY = "planted-key-of-the-model"
 PLANTED = {
     "LOCAL_API_KEY": KEY,
