@@ -31,7 +31,7 @@ class RunLimits:
     money: float | None = None
     """US dollars."""
     model_calls: int | None = None
-    """Calls of the model by the reasoner; those of tools do not count."""
+    """Calls of the model, by the reasoner and by its tools."""
     retrievals: int | None = None
     """Calls of tools."""
 
@@ -45,7 +45,7 @@ class CallCounts:
     """The calls of a run."""
 
     model_calls: int = 0
-    """Calls of the model by the reasoner, with attempts that were rejected."""
+    """Calls of the model by the reasoner and by its tools, with attempts that were rejected."""
     retrievals: int = 0
     """Calls of tools."""
 
@@ -58,6 +58,7 @@ class CallCounts:
             deciding = step.usage.get("thought", {}).get("calls", 0)
             attempts = (step.data or {}).get("calls", 0) if step.skill is not None and step.tool is None else 0
             counts.model_calls += int(attempts) if step.finished_at is not None and attempts else int(deciding)
+            counts.model_calls += int(step.usage.get("tool", {}).get("calls", 0)) if step.tool is not None else 0
         return counts
 
 
@@ -113,6 +114,12 @@ class BudgetMeter:
                 raise RunLimitExceeded(f"the price of {used.model} is unknown, so a cost limit cannot be enforced")
             if used.max_cost >= limits.money:
                 raise RunLimitExceeded(f"the limit of ${limits.money:g} is reached{_format_bounded(used)}")
+
+    @property
+    def may_ask(self) -> bool:
+        """Whether the limit of model calls leaves one for a tool, beside those that skills have begun."""
+        limit = self._limits.model_calls
+        return limit is None or self.calls.model_calls + self._begun.model_calls < limit
 
     def begin_call(self, *, is_skill: bool) -> None:
         """Count a call of a skill, or else of a tool, as begun; RunLimitExceeded if it would exceed a limit."""

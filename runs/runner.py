@@ -41,7 +41,8 @@ from runs.budget import BudgetMeter, CallCounts, RunLimitExceeded, RunLimits
 from runs.model_call_recorder import working_on_step
 from runs.recorders import NO_OUTCOME, RecordedSteps, StepRecorder, read_recorded, to_new_step
 from tools.arguments import ToolError
-from tools.tool import ToolResult
+from tools.read import read
+from tools.tool import ToolContext, ToolResult
 from worlds.source import ErrorKind, SourceError
 
 DEFAULT_CONCURRENCY = 8
@@ -336,7 +337,16 @@ class _RunDriver:
             error = f"there is no tool {step.tool} here; use one of {', '.join(self._tools)}"
             return ToolResult(observation=None, error=error, seconds=0.0, error_kind=ErrorKind.UNAVAILABLE)
         with working_on_step(step.id):
-            return tool.call(self._task.context, step.arguments)
+            return tool.call(self._context_of(step), step.arguments)
+
+    def _context_of(self, step: Step) -> ToolContext:
+        """The context of a step's tool, without a model where that would answer what the method answers itself.
+
+        The steps of methods have a node; what they read are passages. A tool that writes a query needs the model.
+        """
+        takes_passages = step.node is not None and step.tool == read.__name__
+        context = self._task.context
+        return replace(context, chat=None) if takes_passages or not self._meter.may_ask else context
 
     def _ask_skill(self, step: Step, call: SkillCall[Any, Any]) -> SkillResult[Any]:
         if self._responder is None:
@@ -360,7 +370,9 @@ class _RunDriver:
         return replace(result, step_id=step.id, step_position=step.position)
 
     def _complete_tool_step(self, step: Step, result: ToolResult) -> Step:
-        self._meter.usage += result.usage or Usage()
+        usage = result.usage or Usage()
+        self._meter.usage += usage
+        self._meter.calls.model_calls += usage.calls
         return self._recorder.complete(step, to_step_result(result))
 
     def _complete_skill_step(self, step: Step, result: SkillResult[Any]) -> None:
