@@ -21,6 +21,7 @@ from db.answer_formats import InvalidAnswer
 from db.database import StoreError
 from db.models import WAITING, Step
 from db.recording import StepResult
+from db.run_spec import RunLimits
 from db.runs import RunOutcome
 from llm.errors import ChatError
 from llm.usage import Usage
@@ -37,7 +38,7 @@ from reasoners.base import (
 )
 from reasoners.skills.skill import ModelResponder, SkillCall, SkillResult, answer_skill_call, skill_step_data
 from runs.branch_workers import CancellableWorkers, PersonAwaited, RunStopped, Strand, list_successors, next_move
-from runs.budget import BudgetMeter, CallCounts, RunLimitExceeded, RunLimits
+from runs.budget import BudgetMeter, CallCounts, RunLimitExceeded
 from runs.model_call_recorder import working_on_step
 from runs.recorders import NO_OUTCOME, RecordedSteps, StepRecorder, read_recorded, to_new_step
 from tools.arguments import ToolError

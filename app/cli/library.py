@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from app.cli.options import (
+    SELECTION,
     AuthorFilter,
     DistanceOption,
     KindFilter,
@@ -17,7 +18,7 @@ from app.cli.options import (
     RatingFilter,
     TextFilter,
     build_demonstration_filter,
-    with_selection_options,
+    with_options,
 )
 from app.cli.output import CommandError, emit, fail_on_interrupt
 from app.cli.removals import add_removal_commands
@@ -58,7 +59,7 @@ MAX_LISTED_SEQUENCES = 20
 """Sequences of the map that are printed; --json prints all."""
 
 
-@with_selection_options
+@with_options(config=SELECTION)
 def usage(
     library: LibraryReferenceArgument,
     *,
@@ -255,7 +256,7 @@ def check(library: LibraryReferenceArgument, *, as_json: AsJson = False) -> None
 
 
 @app.command("select")
-@with_selection_options
+@with_options(config=SELECTION)
 def select_(  # noqa: PLR0913 - every option of the verb is one parameter
     library: LibraryReferenceArgument,
     question: Annotated[str, typer.Argument(help="The question to select demonstrations for.")],

@@ -227,7 +227,7 @@ def test_a_log_that_inspect_wrote_is_a_run_with_the_scores_of_its_scorer(service
     assert (True, "includes", 1.0) in scores
     aliases = [[gold.get("aliases") for gold in question.gold_answers] for question in questions]
     assert aliases == [[["Ada"]], [None]]
-    assert (run.model, run.finished_at is not None) == ("mockllm/model", True)
+    assert (run.spec.model, run.finished_at is not None) == ("mockllm/model", True)
 
 
 def changed_log(tmp_path: Path, change: Any) -> Path:

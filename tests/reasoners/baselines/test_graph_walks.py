@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from db.models import Step
+from db.run_spec import RunLimits
 from reasoners.baselines.graph_skills import MAX_CANDIDATES, SAMPLED, WeighedFact, WeighedRelation, keep_best
 from reasoners.humaniq.options import AgentOptionsError
 from reasoners.registry import make_reasoner
 from reasoners.skills.values import AnswerValue, GraphFact, OfferedRelation
-from runs.budget import RunLimits
 from tests.reasoners.baselines.scripted_runs import (
     QUESTION,
     BaselineRun,
