@@ -135,7 +135,7 @@ def write_run(name: str, spec: Mapping[str, Any]) -> FormerRun:
         document |= {"way": method} | ({"model": value.model} if value.model is not None else {})
     elif value.reasoner:
         document |= method | ({"most": value.sample} if name == _VERIFY else {})
-    if not value.reasoner and not plain["limits"]:
+    if name != _VERIFY and not plain["limits"]:
         del document["limits"]
     return FormerRun(name, document, pins)
 

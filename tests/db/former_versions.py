@@ -5,7 +5,7 @@ import sqlite3
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import ColumnClause, Text, column, insert, inspect, select, table
+from sqlalchemy import ColumnClause, Insert, Text, column, delete, insert, inspect, select, table
 
 from db import traces
 from db.database import Database
@@ -60,10 +60,16 @@ def fill(database: Database, revision: str, rows: Rows) -> Database:
     with database.begin() as session:
         for current in Base.metadata.sorted_tables:
             if stored := rows.get(current.name):
-                # Today's table would add the defaults of columns that came later.
-                columns = [_column(current, name) for name in stored[0]]
-                session.execute(insert(table(current.name, *columns)), stored)
+                # Migrations make some rows, too.
+                session.execute(delete(table(current.name)))
+                session.execute(insert_into(current.name, stored[0]), stored)
     return database
+
+
+def insert_into(name: str, row: dict[str, Any]) -> Insert:
+    """Insert rows with the columns of this one; today's table would add the defaults of columns that came later."""
+    current = Base.metadata.tables[name]
+    return insert(table(name, *(_column(current, column_name) for column_name in row)))
 
 
 def export(database: Database, name: str) -> bytes:

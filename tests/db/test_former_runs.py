@@ -8,6 +8,7 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 from threading import Event
+from typing import Any
 from uuid import uuid4
 
 import pytest
@@ -17,7 +18,7 @@ from sqlalchemy import select
 
 from db import traces, verifications
 from db.database import Database
-from db.former_configuration import FormerRun, read_run, read_trace, write_run, write_trace
+from db.former_configuration import FormerRun, read_run, read_trace
 from db.merge import merge_trace
 from db.models import Run, Trace
 from db.run_spec import RunLimits, RunResult, RunSpec
@@ -87,18 +88,23 @@ def test_every_value_has_a_plain_name_and_none_is_lost(upgraded: Database, forme
             assert all(json.dumps(part, ensure_ascii=False) in values for part in kept if isinstance(part, str))
 
 
-def test_a_downgrade_restores_the_rows_but_for_who_asked_which_the_run_names_too(upgraded: Database, former_rows: Rows):
+def test_a_downgrade_restores_the_rows_but_for_empty_lists_and_that_runs_name_who_asked(
+    upgraded: Database, former_rows: Rows
+):
     downgrade(upgraded, REVISION)
     rows = read_rows(upgraded)
-    for run in rows["run"]:
-        if not any(row["configuration"].get("asked_by") for row in former_rows["run"] if row["id"] == run["id"]):
-            run["configuration"].pop("asked_by", None)
-    assert {name: sorted(found, key=repr) for name, found in rows.items()} != {}
-    for name, stored in former_rows.items():
-        assert sorted(rows[name], key=lambda row: str(row["id"]) if "id" in row else repr(row)) == sorted(
-            stored, key=lambda row: str(row["id"]) if "id" in row else repr(row)
-        )
     upgrade(upgraded)
+    for run in rows["run"]:
+        run["configuration"].pop("asked_by", None)
+    for name, stored in former_rows.items():
+        expected = list(map(without_empty_lists, stored))
+        assert len(rows[name]) == len(expected)
+        assert all(without_empty_lists(row) in expected for row in rows[name])
+
+
+def without_empty_lists(row: dict[str, Any]) -> dict[str, Any]:
+    values = row.get("configuration", {})
+    return row | {"configuration": {name: value for name, value in values.items() if value != []}}
 
 
 @pytest.fixture
@@ -167,16 +173,13 @@ DOCUMENTS = st.dictionaries(st.sampled_from(KEYS), VALUES)
 @given(DOCUMENTS, DOCUMENTS)
 @example({"way": None, "reasoner": ""}, {"limits": {"steps": 3, "odd": 1}})
 @example({"reasoner": "humaniq", "library": None}, {"limits": {"steps": "many"}})
-def test_any_former_configuration_is_read_and_written_back_with_every_value(of_run, of_trace):
+def test_any_former_configuration_is_read_with_every_value(of_run, of_trace):
     former = FormerRun("other", of_run, NO_PINS)
     spec, result = read_run(former), read_trace({**of_run, **of_trace}, former)
     assert RunSpec.from_json(spec).to_json() == spec
     assert RunResult.from_json(result).to_json() == result
     kept = json.dumps([spec, result])
-    written = write_run("other", spec)
     for document in (of_run, of_trace):
         for value in document.values():
             if isinstance(value, str) and value:
                 assert json.dumps(value) in kept
-    assert read_run(written) == spec
-    assert read_trace(write_trace(result, written), written) == result

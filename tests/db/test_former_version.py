@@ -20,7 +20,7 @@ from db.schema import check_database, downgrade, upgrade
 from db.tool_report import ToolCallFilter, build_tool_report
 from db.types import Base
 from fewshot_library.formats.showhow import read_records, record_to_json
-from tests.db.former_versions import FORMER, Rows, export, fill, load_rows, read_rows
+from tests.db.former_versions import FORMER, Rows, export, fill, insert_into, load_rows, read_rows
 
 REVISION = "0003"
 KINDS_OF_ERRORS = ["not found", "refused query", "wrong arguments", "model", "time limit", "unavailable", "other"]
@@ -135,7 +135,7 @@ def insert_fusion_trace(database: Database, former_rows: Rows, count: int) -> UU
     ]
     tables = Base.metadata.tables
     with database.begin() as session:
-        session.execute(insert(tables["trace"]), [{**trace, "id": trace_id, "reasoner": "fusion"}])
+        session.execute(insert_into("trace", trace), [{**trace, "id": trace_id, "reasoner": "fusion"}])
         session.execute(insert(tables["step"]), steps)
     return trace_id
 

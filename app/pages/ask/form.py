@@ -8,7 +8,7 @@ from uuid import UUID
 
 import streamlit as st
 
-from app.pages.ask.reply_form import read_field_docstrings
+from app.field_docstrings import read_field_docstrings
 from app.widgets.choices import list_places_to_ask, parse_place, place_to_ask
 from app.widgets.page_layout import escape_markdown, format_sentence
 from app.widgets.selection_form import SELECTION_LABELS
