@@ -166,7 +166,7 @@ def start_repair_verification(services: Services, run: Run, freeze: Callable[[],
 def open_temporary_store(services: Services) -> Iterator[Services]:
     """The same parts, with a database for runs that are not to be kept; it is removed after the block."""
     with TemporaryDirectory(prefix="showhow-evaluation-") as folder:
-        store = Database(f"sqlite:///{folder}/showhow.db", lambda: services.redactor)
+        store = Database(f"sqlite:///{folder}/showhow.db", lambda: services.redactor, is_durable=False)
         try:
             upgrade(store)
             yield services.recording_in(store)

@@ -83,7 +83,6 @@ def evaluate(  # noqa: PLR0913 - every option of the verb is one parameter
     """
     services, started = current_services(), time.monotonic()
     spec = parse_spec(services, method, limits).replace(**sample)
-    _require_library(services, spec)
     with nullcontext(services) if keep else open_temporary_store(services) as recording:
         run = _start_run(services, recording, world, project, spec)
         how_to_continue = "its results are not stored, and --keep would store them"
@@ -128,6 +127,7 @@ def _start_run(services: Services, recording: Services, world: str | None, proje
                 raise CommandError(f"there is no project {project!r}")
         if recording is not services:
             copy_project(services, recording, project)
+    _require_library(services, spec)
     try:
         return start_verification(recording, project, spec, goes_on=False)
     except NoQuestion as error:
