@@ -10,6 +10,7 @@ from uuid import UUID
 from db.answer_formats import AnswerFormat
 from db.database import Conflict
 from db.models import GENERATED_REASONER, Edit, Judgement, Project, Question, Run, Step, Trace
+from db.run_spec import RunSpec
 
 TRACE_STATUSES = ("draft", "submitted", "approved", "rejected", "failed")
 WITHDRAWAL = "withdrawal"
@@ -47,8 +48,14 @@ class TraceRecord:
             return "generated from the world's facts, every step really run"
         if self.author is not None:
             return f"by {self.author}"
-        model = None if self.run is None else self.run.spec.model_label
+        model = self.spec.model_label
         return f"by {self.trace.reasoner}" + (f" with {model}" if model else "")
+
+    @property
+    def spec(self) -> RunSpec:
+        """How its run was asked, with the limits with which it went on last; that of no run is empty."""
+        spec = RunSpec() if self.run is None else self.run.spec
+        return spec.replace(limits=self.trace.result.limits or spec.limits)
 
     @property
     def named_values(self) -> dict[str, Any]:

@@ -124,7 +124,7 @@ class ActiveRun:
         return outcome
 
     def _run_reasoner(self, record: TraceRecord) -> RunOutcome:
-        spec = RunSpec() if record.run is None else record.run.spec
+        spec = record.spec
         try:
             if spec.skills != MODEL_SKILLS and self.responder is None:
                 raise ReasonerError(f"The skills of this run are played by {spec.skills}: continue it on the Ask page.")

@@ -70,8 +70,7 @@ class WrittenReply:
 
 def _build_rerun(services: Services, spec: RunSpec, record: TraceRecord) -> Run:
     """The run that asks the trace's question again."""
-    former = RunSpec() if record.run is None else record.run.spec
-    spec = spec.replace(date_notation=former.date_notation)
+    spec = spec.replace(date_notation=record.spec.date_notation)
     return build_run(services, spec, name=ASK_RUN_NAME, project=record.project)
 
 
@@ -103,7 +102,7 @@ def list_awaited_steps(record: TraceRecord) -> list[Step]:
     """The steps of a waiting run whose replies a person has to write, in order; none of a run with another ending."""
     if record.trace.ending != WAITING:
         return []
-    names = () if record.run is None else record.run.spec.person_skills
+    names = record.spec.person_skills
     return [
         step for step in record.steps if step.finished_at is None and step.tool is None and skill_name(step) in names
     ]

@@ -45,8 +45,6 @@ from tools.arguments import ToolError
 from tools.tool import ToolResult
 from worlds.source import ErrorKind, SourceError
 
-DEFAULT_CONCURRENCY = 8
-
 
 class RunRecorder(StepRecorder, Protocol):
     """Records one run in the database or in memory (runs/recorders.py)."""
@@ -79,7 +77,7 @@ class RunControl:
     stop: Event = field(default_factory=Event)
     on_text: Callable[[str], None] | None = None
     """Called with the model's text deltas in the thread that drives the run; None turns streaming off."""
-    concurrency: int = DEFAULT_CONCURRENCY
+    concurrency: int = 8
     """How many tools and skills of branches work at the same time."""
 
 

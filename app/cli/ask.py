@@ -15,7 +15,7 @@ from app.cli.output import CommandError, emit
 from app.progress import print_progress
 from app.services import current_services
 from db.models import Step
-from db.run_spec import RunLimits, RunSpec
+from db.run_spec import RunLimits
 from db.runs import RunOutcome
 from db.trace_record import TraceRecord
 from db.traces import load_trace
@@ -127,7 +127,7 @@ def _print_step(step: Step) -> None:
 
 
 def _result_value(record: TraceRecord, outcome: RunOutcome) -> dict[str, Any]:
-    trace, spec = record.trace, RunSpec() if record.run is None else record.run.spec
+    trace, spec = record.trace, record.spec
     return {
         "trace": str(trace.id),
         "question": record.question.text,

@@ -153,7 +153,7 @@ def _encode_record(record: TraceRecord, export: TraceExport) -> tuple[dict[str, 
     answer, thought = trace.pop("final_answer"), trace.pop("final_thought")
     if answer is not None or thought is not None:
         steps.append(_encode_final_step(answer, thought))
-    model = None if record.run is None else record.run.spec.model
+    model = record.spec.model
     trajectory = {
         "schema_version": SCHEMA_VERSION,
         "session_id": str(record.trace.run_id or record.trace.id),

@@ -74,7 +74,7 @@ def seed_ask_form(record: TraceRecord | None, *, has_model: bool) -> None:
 
 
 def _form_fields(record: TraceRecord | None, *, has_model: bool) -> list[AskFormField]:
-    stored = stored_spec(record)
+    stored = RunSpec() if record is None else record.spec
     entry = REASONERS.get(stored.reasoner) or default_reasoner(has_model=has_model)
     options = AgentOptions().to_json() | (dict(stored.options) if entry.name == stored.reasoner else {})
     limits = stored.limits.to_json() if stored.reasoner else {}
@@ -153,27 +153,16 @@ def limits_in_form(reasoner: str, stored: RunSpec) -> RunLimits:
     return RunLimits(**{name: st.session_state.get(f"ask_{key}", defaults.get(name)) for name, key in names.items()})
 
 
-def stored_spec(record: TraceRecord | None) -> RunSpec:
-    """How the trace's question was asked, with the limits with which it went on last."""
-    if record is None or record.run is None:
-        return RunSpec()
-    spec = record.run.spec
-    return spec.replace(limits=record.trace.result.limits or spec.limits)
-
-
 def spec_in_form(record: TraceRecord) -> RunSpec:
     """How the trace's question was asked, with the limits for its reasoner in the form."""
-    stored = stored_spec(record)
-    return stored.method.replace(limits=limits_in_form(stored.reasoner, stored))
+    return record.spec.method.replace(limits=limits_in_form(record.spec.reasoner, record.spec))
 
 
 def start_run(services: Services, run: ActiveRun) -> UUID:
     """Start a stored run in the background, with the responder that its configuration names; returns its trace."""
     with services.database.read() as session:
         record = load_trace(session, run.trace_id)
-    run.responder = find_gold_responder(
-        services, stored_spec(record).skills, record.project.world, record.question.text
-    )
+    run.responder = find_gold_responder(services, record.spec.skills, record.project.world, record.question.text)
     return services.active_runs.start(run)
 
 

@@ -18,7 +18,6 @@ from db import runs, traces
 from db.database import Database, RowNotFound
 from db.model_calls import list_model_calls, load_prompt
 from db.models import ModelCall, User
-from db.run_spec import RunSpec
 from db.runs import ASK_RUN_NAME
 from db.trace_record import TraceRecord
 from db.unsent_questions import find_unsent_question, forget_unsent_question
@@ -73,7 +72,7 @@ def show_run_view(services: Services, view: str, record: TraceRecord) -> None:
 
 
 def _show_demonstrations(services: Services, record: TraceRecord) -> None:
-    stored, spec = record.trace.result, RunSpec() if record.run is None else record.run.spec
+    stored, spec = record.trace.result, record.spec
     references = {str(reference.id) for reference in stored.demonstrations or ()}
     if not references or spec.library is None:
         st.info("The run used no demonstration: none matched, or none was requested.")
@@ -174,7 +173,7 @@ def _show_prompt(database: Database, record: TraceRecord) -> None:
     with database.read() as session:
         messages = load_prompt(session, call.id)
     length = sum(len(message["content"]) for message in messages)
-    versions = {} if record.run is None else record.run.spec.prompt_versions
+    versions = record.spec.prompt_versions
     version = f" Prompt version {escape_markdown(versions[call.purpose])}." if call.purpose in versions else ""
     st.caption(
         f"{len(messages)} messages, {length:,} characters, as they were sent to {escape_markdown(call.model)}.{version}"

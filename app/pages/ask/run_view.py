@@ -10,7 +10,7 @@ from uuid import UUID
 
 import streamlit as st
 
-from app.pages.ask.form import open_run, spec_in_form, start_run, stored_spec
+from app.pages.ask.form import open_run, spec_in_form, start_run
 from app.pages.ask.reply_form import FormButton, show_reply_form
 from app.widgets.choices import compare_on_request
 from app.widgets.notebook import format_run_cost, format_trace_cost, show_trace, status_label
@@ -415,7 +415,7 @@ def format_calls(calls: Mapping[str, Any], *, has_skills: bool) -> str:
 
 def _describe_author(record: TraceRecord) -> str:
     """Who answered, as Markdown: the title of the reasoner with its model, or a person."""
-    model = stored_spec(record).model_label
+    model = record.spec.model_label
     author = f"by {reasoner_title(record.trace.reasoner)}" + (f" with {model}" if model else "")
     return escape_markdown(author if record.trace.reasoner in REASONERS else record.creator_name)
 
@@ -424,7 +424,7 @@ def _show_ended(record: TraceRecord) -> None:
     trace = record.trace
     duration = format_seconds(trace.wall_seconds) if trace.wall_seconds is not None else ""
     has_skills = any(step.skill is not None and step.tool is None for step in record.steps)
-    spec = stored_spec(record)
+    spec = record.spec
     days = spec.date_notation and f"days as {spec.date_notation}"
     calls = format_calls(trace.result.calls, has_skills=has_skills)
     parts = (format_count(len(record.steps), "step"), duration, format_run_cost(trace.cost), calls, days)
