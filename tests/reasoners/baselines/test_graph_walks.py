@@ -117,7 +117,7 @@ def test_tog_walks_to_the_answer_and_cites_the_step_that_lists_it(
     done = run_baseline("tog", sailing_ships, model, {"width": 1})
     listed = [step for step in done.steps if step.tool == "getTailEntities"]
     assert (done.answers.final_answer, done.answers.answer_graph) == ("Gullhaven", "Gullhaven")
-    assert done.outcome.details["cited"] == [listed[-1].position]
+    assert done.outcome.details["cited_steps"] == [listed[-1].position]
     assert (done.answers.final_thought or "").endswith(f"So the answer is: Gullhaven. [step {listed[-1].position}]")
     hop = ["score_relations", "score_facts", "enough"]
     assert model.asked == ["topics", *hop, *hop, "answer_walk"]
