@@ -10,12 +10,11 @@ from typing import Annotated, Any
 
 import typer
 
-from app.cli.options import LIMITS, METHOD, MethodArguments, parse_spec, with_options
+from app.cli.options import LimitOptions, MethodArguments, parse_spec, with_options
 from app.cli.output import CommandError, emit
 from app.progress import print_progress
 from app.services import current_services
 from db.models import Step
-from db.run_spec import RunLimits
 from db.runs import RunOutcome
 from db.trace_record import TraceRecord
 from db.traces import load_trace
@@ -31,7 +30,7 @@ MAX_OBSERVATION_CHARACTERS = 160
 """Characters of an observation that are printed while the run goes on."""
 
 
-@with_options(method=METHOD, limits=LIMITS)
+@with_options
 def ask(  # noqa: PLR0913 - every option of the verb is one parameter
     question: Annotated[str, typer.Argument(help="The question.")],
     *,
@@ -40,7 +39,7 @@ def ask(  # noqa: PLR0913 - every option of the verb is one parameter
         str | None, typer.Option(help="The project whose world, tools, instruction and answer format apply.")
     ] = None,
     method: MethodArguments,
-    limits: RunLimits,
+    limits: LimitOptions,
     as_json: AsJson = False,
 ) -> None:
     """Have a reasoner answer a question: steps on stderr as they happen, the answer on stdout; Ctrl+C stops it."""

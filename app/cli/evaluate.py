@@ -10,12 +10,11 @@ from typing import Annotated, Any
 import typer
 
 from app.cli.options import (
-    LIMITS,
-    PLAYED_METHOD,
-    SAMPLE,
-    TOTALS,
     ConcurrencyOption,
-    MethodArguments,
+    LimitOptions,
+    PlayedMethodArguments,
+    SampleOptions,
+    TotalOptions,
     parse_spec,
     with_options,
 )
@@ -24,7 +23,7 @@ from app.progress import print_count, print_progress
 from app.services import current_services
 from db.models import Run
 from db.projects import find_project
-from db.run_spec import RunLimits, RunSpec
+from db.run_spec import RunSpec
 from evaluation.metrics import METRICS, format_means
 from evaluation.scoring import (
     REFUSED,
@@ -35,7 +34,6 @@ from evaluation.scoring import (
     summarize_scores,
     summarize_usage,
 )
-from evaluation.shared_model import TotalLimits
 from evaluation.value_format import format_seconds
 from evaluation.verify import (
     Execution,
@@ -55,15 +53,15 @@ MAX_REASONS = 5
 """The most frequent reasons of failure, and of refusal, that are printed."""
 
 
-@with_options(method=PLAYED_METHOD, sample=SAMPLE, limits=LIMITS, totals=TOTALS)
+@with_options
 def evaluate(  # noqa: PLR0913 - every option of the verb is one parameter
     *,
     world: Annotated[str | None, typer.Option(help="Ask the questions of this generated world.")] = None,
     project: Annotated[str | None, typer.Option(help="Ask the questions of this project, in its world.")] = None,
-    method: MethodArguments,
-    sample: dict[str, Any],
-    limits: RunLimits,
-    totals: TotalLimits,
+    method: PlayedMethodArguments,
+    sample: SampleOptions,
+    limits: LimitOptions,
+    totals: TotalOptions,
     at_once: ConcurrencyOption = 2,
     keep: Annotated[
         bool,
@@ -82,14 +80,14 @@ def evaluate(  # noqa: PLR0913 - every option of the verb is one parameter
     status is then 1.
     """
     services, started = current_services(), time.monotonic()
-    spec = parse_spec(services, method, limits).replace(**sample)
+    spec = sample.choose(parse_spec(services, method, limits))
     with nullcontext(services) if keep else open_temporary_store(services) as recording:
         run = _start_run(services, recording, world, project, spec)
         how_to_continue = "its results are not stored, and --keep would store them"
         if keep:
             print_progress(f"the answers are stored in verification {run.id}")
             how_to_continue = f"`showhow verify --go-on {run.id}` continues it"
-        options = ExecutionOptions(at_once, totals, on_note=print_progress)
+        options = ExecutionOptions(at_once, totals.build(), on_note=print_progress)
         execution = Execution(recording, run.id, options, Event())
         with fail_on_interrupt(f"The evaluation was stopped; {how_to_continue}."):
             scores = list(_count_results(execution))

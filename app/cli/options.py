@@ -1,11 +1,11 @@
 """Options that several verbs share: the reasoner and its limits, filters of demonstrations, selection."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from copy import copy
-from dataclasses import dataclass, fields, replace
+from dataclasses import Field, asdict, dataclass, fields
 from functools import wraps
 from inspect import Parameter, Signature, signature
-from typing import Annotated, Any, NamedTuple, get_args
+from typing import Annotated, Any, ClassVar, get_args, get_type_hints
 
 import typer
 
@@ -40,100 +40,88 @@ LibraryReferenceArgument = Annotated[str, typer.Argument(help="NAME for its late
 LeaveOutOption = Annotated[bool, typer.Option("--leave-out-itself", help="Never select the question itself.")]
 
 
-class OptionGroup(NamedTuple):
-    """Options of a verb that are declared once: of each its annotation and default, and what the verb gets of them."""
+def with_options(verb: Callable[..., None]) -> Callable[..., None]:
+    """Replace the verb's parameters that are groups, dataclasses with a TITLE, by the options that their fields are."""
+    hints = get_type_hints(verb, include_extras=True)
+    groups = {name: kind for name, kind in hints.items() if hasattr(kind, "TITLE")}
 
-    title: str
-    options: dict[str, tuple[Any, Any]]
-    build: Callable[..., Any]
+    @wraps(verb)
+    def run(**arguments: Any) -> None:
+        values = {
+            name: kind(**{option.name: arguments.pop(option.name) for option in fields(kind)})
+            for name, kind in groups.items()
+        }
+        verb(**arguments, **values)
 
-
-def with_options(**groups: OptionGroup) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Replace parameters of a verb by the options of groups; the verb gets what the groups build of their values."""
-
-    def decorate(verb: Callable[..., None]) -> Callable[..., None]:
-        @wraps(verb)
-        def run(**arguments: Any) -> None:
-            values = {name: {key: arguments.pop(key) for key in group.options} for name, group in groups.items()}
-            verb(**arguments, **{name: group.build(**values[name]) for name, group in groups.items()})
-
-        options = [
-            Parameter(key, Parameter.KEYWORD_ONLY, default=default, annotation=_with_title(option, group.title))
-            for group in groups.values()
-            for key, (option, default) in group.options.items()
-        ]
-        own = signature(verb).parameters.values()
-        positional = [parameter for parameter in own if parameter.kind is Parameter.POSITIONAL_OR_KEYWORD]
-        keyword = [parameter for parameter in own if parameter not in positional and parameter.name not in groups]
-        parameters = [*positional, *options, *keyword]
-        # Typer reads the options from the signature and the annotations.
-        run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
-        vars(run)["__signature__"] = Signature(parameters)
-        return run
-
-    return decorate
+    options = [
+        Parameter(
+            option.name, Parameter.KEYWORD_ONLY, default=option.default, annotation=_option_in_group(kind, option)
+        )
+        for kind in groups.values()
+        for option in fields(kind)
+    ]
+    own = signature(verb).parameters.values()
+    positional = [parameter for parameter in own if parameter.kind is Parameter.POSITIONAL_OR_KEYWORD]
+    keyword = [parameter for parameter in own if parameter not in positional and parameter.name not in groups]
+    parameters = [*positional, *options, *keyword]
+    # Typer reads the options from the signature and the annotations.
+    run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    vars(run)["__signature__"] = Signature(parameters)
+    return run
 
 
-def _with_title(option: Any, title: str) -> Any:
-    """The annotation with the group that --help shows it in."""
-    kind, info = get_args(option)
+def _option_in_group(kind: Any, option: Field[Any]) -> Any:
+    """The annotation of the option with the title under which --help shows it."""
+    plain, info = get_args(get_type_hints(kind, include_extras=True)[option.name])
     info = copy(info)
-    info.rich_help_panel = title
-    return Annotated[kind, info]
+    info.rich_help_panel = kind.TITLE
+    return Annotated[plain, info]
 
 
-def _build_selection(**values: Any) -> SelectionConfig:
-    config = SelectionConfig(**values)
-    try:
-        config.validate()
-    except SelectionError as error:
-        raise CommandError(str(error)) from error
-    return config
+_SELECTED = SelectionConfig()
+DistanceOption = Annotated[
+    str,
+    typer.Option(help="longer: edits divided by the length of the longer sequence; metric: the Yujian-Bo distance."),
+]
 
 
-_SELECTION_OPTIONS: dict[str, Any] = {
-    "k": Annotated[int, typer.Option("-k", min=0, help="How many demonstrations to select.")],
-    "mode": Annotated[str, typer.Option(help=", ".join(SELECTION_MODES))],
-    "alpha": Annotated[float, typer.Option(help="Relevance weight.")],
-    "gamma": Annotated[
+@dataclass(frozen=True)
+class SelectionOptions:
+    """How demonstrations are selected; the fields of SelectionConfig."""
+
+    TITLE: ClassVar[str] = "Selection of demonstrations"
+    k: Annotated[int, typer.Option("-k", min=0, help="How many demonstrations to select.")] = _SELECTED.k
+    mode: Annotated[str, typer.Option(help=", ".join(SELECTION_MODES))] = _SELECTED.mode
+    alpha: Annotated[float, typer.Option(help="Relevance weight.")] = _SELECTED.alpha
+    gamma: Annotated[
         float, typer.Option(help="Diversity: how fast similarity falls with the distance of action sequences.")
-    ],
-    "distance": Annotated[
-        str,
-        typer.Option(
-            help="longer: edits divided by the length of the longer sequence; metric: the Yujian-Bo distance."
-        ),
-    ],
-    "exchange": Annotated[bool, typer.Option(help="Exchange picks while that raises the determinant.")],
-    "seed": Annotated[int, typer.Option(help="Random seed of the modes random and sample.")],
-    "balance": Annotated[float, typer.Option(help="Balance of the mode mmr; 1 is relevance alone.")],
-}
-"""The options of a verb for the fields of SelectionConfig; their defaults are those of the fields."""
-DistanceOption = _SELECTION_OPTIONS["distance"]
-_SELECTION_DEFAULTS = {field.name: field.default for field in fields(SelectionConfig)}
-SELECTION = OptionGroup(
-    "Selection of demonstrations",
-    {name: (option, _SELECTION_DEFAULTS[name]) for name, option in _SELECTION_OPTIONS.items()},
-    _build_selection,
-)
+    ] = _SELECTED.gamma
+    distance: DistanceOption = _SELECTED.distance
+    exchange: Annotated[bool, typer.Option(help="Exchange picks while that raises the determinant.")] = (
+        _SELECTED.exchange
+    )
+    seed: Annotated[int, typer.Option(help="Random seed of the modes random and sample.")] = _SELECTED.seed
+    balance: Annotated[float, typer.Option(help="Balance of the mode mmr; 1 is relevance alone.")] = _SELECTED.balance
 
-
-@dataclass(frozen=True, slots=True)
-class MethodArguments:
-    """How questions are answered, as the command line says it (`parse_spec`)."""
-
-    reasoner: str | None
-    library: str | None
-    k: int | None
-    mode: str | None
-    option: Sequence[str] | None
-    profile: str | None
-    skills: str = MODEL_SKILLS
+    def build(self) -> SelectionConfig:
+        """The valid selection; CommandError for another one."""
+        config = SelectionConfig(**asdict(self))
+        try:
+            config.validate()
+        except SelectionError as error:
+            raise CommandError(str(error)) from error
+        return config
 
 
 _MODEL_REASONER, _FREE_REASONER = (default_reasoner(has_model=has_model).name for has_model in (True, False))
 _REASONER_HELP = "; ".join(f"{entry.name}: {entry.description}" for entry in REASONERS.values())
 _STEP_LIMITS = ", ".join(f"{entry.default_step_limit} with {entry.name}" for entry in REASONERS.values())
+ProfileOption = Annotated[
+    str | None,
+    typer.Option(
+        help="Profile of the language model; default: that of the environment, else the first of `models list`."
+    ),
+]
 GoldWorldOption = Annotated[
     str | None, typer.Option("--world", help="The world whose graph has the names of gold answers that are ids.")
 ]
@@ -160,145 +148,107 @@ TotalTimeLimitOption = Annotated[
     float | None,
     typer.Option(min=1, help="Stop after this many seconds; until then, questions that the server failed are retried."),
 ]
-_METHOD_OPTIONS: dict[str, tuple[Any, Any]] = {
-    "reasoner": (
-        Annotated[
-            str | None,
-            typer.Option(
-                help=f"{_REASONER_HELP}. Default: {_FREE_REASONER}, or {_MODEL_REASONER} once a model is set up."
-            ),
-        ],
-        None,
-    ),
-    "library": (
-        Annotated[
-            str | None, typer.Option("--library", help="Library version of the demonstrations, NAME or NAME:NUMBER.")
-        ],
-        None,
-    ),
-    "k": (Annotated[int | None, typer.Option("-k", min=0, help="Number of demonstrations.")], None),
-    "mode": (
-        Annotated[
-            str | None, typer.Option(help=f"How demonstrations are selected: {', '.join(SELECTION_DESCRIPTIONS)}")
-        ],
-        None,
-    ),
-    "option": (
-        Annotated[
-            list[str] | None,
-            typer.Option(
-                "--option",
-                metavar="NAME=VALUE",
-                help="Option of the reasoner, such as those that `showhow reasoners show NAME` lists.",
-            ),
-        ],
-        None,
-    ),
-    "profile": (
-        Annotated[
-            str | None,
-            typer.Option(
-                help="Profile of the language model; default: that of the environment, else the first of `models list`."
-            ),
-        ],
-        None,
-    ),
-}
-ProfileOption = _METHOD_OPTIONS["profile"][0]
-_LIMIT_OPTIONS: dict[str, tuple[Any, Any]] = {
-    "steps": (
-        Annotated[
-            int | None, typer.Option(min=1, help=f"Stop a question after this many steps; default: {_STEP_LIMITS}.")
-        ],
-        None,
-    ),
-    "tokens": (Annotated[int | None, typer.Option(min=1, help="Stop a question after this many tokens.")], None),
-    "seconds": (
-        Annotated[float, typer.Option(min=1, help="Stop a question after this many seconds.")],
-        DEFAULT_MAX_SECONDS,
-    ),
-    "money": (Annotated[float | None, typer.Option(min=0, help="Stop a question after this many US dollars.")], None),
-    "model_calls": (
-        Annotated[
-            int | None,
-            typer.Option(min=1, help="Stop a question after this many calls of the model; plans are cut to fit."),
-        ],
-        None,
-    ),
-    "retrievals": (
-        Annotated[
-            int | None,
-            typer.Option(min=1, help="Stop a question after so many calls of tools; plans are cut to fit."),
-        ],
-        None,
-    ),
-}
 
 
-def _build_totals(most_money: float | None, most_tokens: int | None, most_seconds: float | None) -> TotalLimits:
-    return TotalLimits(most_money, most_tokens, most_seconds)
+@dataclass(frozen=True)
+class MethodArguments:
+    """How questions are answered (`parse_spec`)."""
 
-
-METHOD = OptionGroup("Reasoner and model", _METHOD_OPTIONS, MethodArguments)
-PLAYED_METHOD = OptionGroup(
-    METHOD.title,
-    _METHOD_OPTIONS
-    | {
-        "skills": (
-            Annotated[str, typer.Option(help=f"What replies to the skills of a reasoner: {SKILL_CHOICES}.")],
-            MODEL_SKILLS,
-        )
-    },
-    MethodArguments,
-)
-"""METHOD with what replies to skills in place of the model."""
-LIMITS = OptionGroup("Limits of each question", _LIMIT_OPTIONS, RunLimits)
-TOTALS = OptionGroup(
-    "Limits of all questions together",
-    {
-        "most_money": (TotalCostLimitOption, None),
-        "most_tokens": (TotalTokenLimitOption, None),
-        "most_seconds": (TotalTimeLimitOption, None),
-    },
-    _build_totals,
-)
-SAMPLE = OptionGroup(
-    "Choice of questions",
-    {
-        "limit": (
-            Annotated[
-                int | None, typer.Option(min=1, help="Sample size, evenly over the kinds of questions; default: all.")
-            ],
-            None,
+    TITLE: ClassVar[str] = "Reasoner and model"
+    reasoner: Annotated[
+        str | None,
+        typer.Option(help=f"{_REASONER_HELP}. Default: {_FREE_REASONER}, or {_MODEL_REASONER} once a model is set up."),
+    ] = None
+    library: Annotated[
+        str | None, typer.Option("--library", help="Library version of the demonstrations, NAME or NAME:NUMBER.")
+    ] = None
+    k: Annotated[int | None, typer.Option("-k", min=0, help="Number of demonstrations.")] = None
+    mode: Annotated[
+        str | None, typer.Option(help=f"How demonstrations are selected: {', '.join(SELECTION_DESCRIPTIONS)}")
+    ] = None
+    option: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--option", metavar="NAME=VALUE", help="Option of the reasoner; `reasoners show NAME` lists them."
         ),
-        "seed": (
-            Annotated[
-                int, typer.Option(min=0, help="Random seed of the sample; the same seed gives the same questions.")
-            ],
-            0,
-        ),
-        "answerable": (
-            Annotated[
-                bool,
-                typer.Option(
-                    "--answerable-only", help="Leave out the questions whose gold answer is that they have none."
-                ),
-            ],
-            False,
-        ),
-    },
-    lambda limit, seed, answerable: {"sample": limit, "seed": seed, "answerable_only": answerable},
-)
-"""The fields of a RunSpec that say which questions are asked."""
+    ] = None
+    profile: ProfileOption = None
 
 
-def parse_spec(services: Services, method: MethodArguments, limits: RunLimits) -> RunSpec:
+@dataclass(frozen=True)
+class PlayedMethodArguments(MethodArguments):
+    """How questions are answered, and what replies to skills in place of the model."""
+
+    skills: Annotated[str, typer.Option(help=f"What replies to the skills of a reasoner: {SKILL_CHOICES}.")] = (
+        MODEL_SKILLS
+    )
+
+
+@dataclass(frozen=True)
+class LimitOptions:
+    """The fields of RunLimits."""
+
+    TITLE: ClassVar[str] = "Limits of each question"
+    steps: Annotated[
+        int | None, typer.Option(min=1, help=f"Stop a question after this many steps; default: {_STEP_LIMITS}.")
+    ] = None
+    tokens: Annotated[int | None, typer.Option(min=1, help="Stop a question after this many tokens.")] = None
+    seconds: Annotated[float, typer.Option(min=1, help="Stop a question after this many seconds.")] = (
+        DEFAULT_MAX_SECONDS
+    )
+    money: Annotated[float | None, typer.Option(min=0, help="Stop a question after this many US dollars.")] = None
+    model_calls: Annotated[
+        int | None,
+        typer.Option(min=1, help="Stop a question after this many calls of the model; plans are cut to fit."),
+    ] = None
+    retrievals: Annotated[
+        int | None, typer.Option(min=1, help="Stop a question after so many calls of tools; plans are cut to fit.")
+    ] = None
+
+
+@dataclass(frozen=True)
+class TotalOptions:
+    """The limits of all questions together."""
+
+    TITLE: ClassVar[str] = "Limits of all questions together"
+    most_money: TotalCostLimitOption = None
+    most_tokens: TotalTokenLimitOption = None
+    most_seconds: TotalTimeLimitOption = None
+
+    def build(self) -> TotalLimits:
+        """The limits."""
+        return TotalLimits(self.most_money, self.most_tokens, self.most_seconds)
+
+
+@dataclass(frozen=True)
+class SampleOptions:
+    """Which of the questions are asked."""
+
+    TITLE: ClassVar[str] = "Choice of questions"
+    limit: Annotated[
+        int | None, typer.Option(min=1, help="Sample size, evenly over the kinds of questions; default: all.")
+    ] = None
+    seed: Annotated[
+        int, typer.Option(min=0, help="Random seed of the sample; the same seed gives the same questions.")
+    ] = 0
+    answerable: Annotated[
+        bool,
+        typer.Option("--answerable-only", help="Leave out the questions whose gold answer is that they have none."),
+    ] = False
+
+    def choose(self, spec: RunSpec) -> RunSpec:
+        """The specification with this choice."""
+        return spec.replace(sample=self.limit, seed=self.seed, answerable_only=self.answerable)
+
+
+def parse_spec(services: Services, method: MethodArguments, limits: LimitOptions) -> RunSpec:
     """How a run answers questions; raises CommandError for an unknown or invalid value.
 
     A reasoner whose skills something else plays does without a model. The default step limit is that of the reasoner.
     """
     has_model = bool(services.model_profiles())
-    uses_model = _parse_skills(method.skills) is None
+    skills = method.skills if isinstance(method, PlayedMethodArguments) else MODEL_SKILLS
+    uses_model = _parse_skills(skills) is None
     try:
         entry = find_reasoner(method.reasoner) if method.reasoner else default_reasoner(has_model=has_model)
         values = dict(_parse_option(option, entry) for option in method.option or ())
@@ -311,8 +261,8 @@ def parse_spec(services: Services, method: MethodArguments, limits: RunLimits) -
             options=values,
             library=method.library,
             profile=None if method.profile is None else {"name": method.profile},
-            skills=method.skills,
-            limits=limits if limits.steps is not None else replace(limits, steps=entry.default_step_limit),
+            skills=skills,
+            limits=RunLimits(**asdict(limits) | {"steps": limits.steps or entry.default_step_limit}),
         )
         build_reasoner(spec)
     except (UnknownReasoner, AgentOptionsError) as error:

@@ -10,12 +10,11 @@ from uuid import UUID
 
 import typer
 
-from app.cli.options import TOTALS, GoldWorldOption, with_options
+from app.cli.options import GoldWorldOption, TotalOptions, with_options
 from app.cli.output import CommandError, UnboundedOption, emit, fail_on_interrupt, open_atomically
 from app.cli.removals import add_removal_commands
 from app.cli.score import report_lines
 from app.cli.verify import (
-    EXECUTION,
     ExecutionArguments,
     change_concurrency,
     execute_run,
@@ -53,7 +52,6 @@ from evaluation.inspect_import import import_inspect_log
 from evaluation.inspect_runs import write_inspect_log
 from evaluation.predictions import list_run_metrics, score_run
 from evaluation.scoring import label_runs, load_figures
-from evaluation.shared_model import TotalLimits
 from evaluation.statistics import Estimate
 from evaluation.value_format import TABLE_WRITERS, format_cost, format_p_value
 from fewshot_library.formats.format import FormatError
@@ -272,16 +270,18 @@ def resume(run: RunArgument, *, at_once: AtOnceOption = None) -> None:
 
 
 @app.command("continue")
-@with_options(totals=TOTALS, execution=EXECUTION)
-def continue_(run: RunArgument, *, totals: TotalLimits, execution: ExecutionArguments, as_json: AsJson = False) -> None:
+@with_options
+def continue_(
+    run: RunArgument, *, totals: TotalOptions, execution: ExecutionArguments, as_json: AsJson = False
+) -> None:
     """Ask the questions of a verification that are left."""
     services = current_services()
     execute_run(services, load_run(services, run), execution, totals, as_json=as_json)
 
 
 @app.command()
-@with_options(totals=TOTALS, execution=EXECUTION)
-def retry(run: RunArgument, *, totals: TotalLimits, execution: ExecutionArguments, as_json: AsJson = False) -> None:
+@with_options
+def retry(run: RunArgument, *, totals: TotalOptions, execution: ExecutionArguments, as_json: AsJson = False) -> None:
     """Ask again the questions of a verification that failed or reached a limit, with those that are left."""
     services = current_services()
     execute_run(services, load_run(services, run), execution, totals, retry=True, as_json=as_json)

@@ -7,18 +7,16 @@ import signal
 from collections.abc import Iterator
 from dataclasses import dataclass
 from threading import Event
-from typing import Annotated, Any
+from typing import Annotated, ClassVar
 from uuid import UUID
 
 import typer
 
 from app.cli.options import (
-    LIMITS,
-    PLAYED_METHOD,
-    SAMPLE,
-    TOTALS,
-    MethodArguments,
-    OptionGroup,
+    LimitOptions,
+    PlayedMethodArguments,
+    SampleOptions,
+    TotalOptions,
     parse_spec,
     with_options,
 )
@@ -30,7 +28,6 @@ from db.leases import LEASE_SECONDS
 from db.models import Run
 from db.projects import find_project
 from db.renaming import name_run
-from db.run_spec import RunLimits
 from evaluation.metrics import METRICS, format_means
 from evaluation.repairs import freeze_repairs, list_failures
 from evaluation.scoring import (
@@ -40,7 +37,6 @@ from evaluation.scoring import (
     load_figures,
     load_verification_report,
 )
-from evaluation.shared_model import TotalLimits
 from evaluation.verify import (
     DEFAULT_CONCURRENCY,
     ExecutionOptions,
@@ -56,65 +52,42 @@ from runs.process import current_worker_id
 from runs.services import Services
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ExecutionArguments:
-    """How the questions are asked, as the command line says it."""
+    """How the questions are asked."""
 
-    at_once: int | None = None
-    workers: bool = False
-    detach: bool = False
-    priority: int = 0
+    TITLE: ClassVar[str] = "How the questions are asked"
+    at_once: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            max=MAX_CONCURRENT_QUESTIONS,
+            help=f"Questions at the same time, by default {DEFAULT_CONCURRENCY}; with --workers as many as they can.",
+        ),
+    ] = None
+    workers: Annotated[
+        bool, typer.Option("--workers", help="Have `showhow worker` processes, on any machine, ask the questions.")
+    ] = False
+    detach: Annotated[bool, typer.Option("--detach", help="With --workers: do not wait for them.")] = False
+    priority: Annotated[
+        int, typer.Option(min=-1000, max=1000, help="With --workers: higher numbers are worked on first.")
+    ] = 0
 
 
-EXECUTION = OptionGroup(
-    "How the questions are asked",
-    {
-        "at_once": (
-            Annotated[
-                int | None,
-                typer.Option(
-                    min=1,
-                    max=MAX_CONCURRENT_QUESTIONS,
-                    help=f"Questions at the same time, by default {DEFAULT_CONCURRENCY}; with --workers as many as "
-                    "they can.",
-                ),
-            ],
-            None,
-        ),
-        "workers": (
-            Annotated[
-                bool,
-                typer.Option("--workers", help="Have `showhow worker` processes, on any machine, ask the questions."),
-            ],
-            False,
-        ),
-        "detach": (
-            Annotated[bool, typer.Option("--detach", help="With --workers: do not wait for them.")],
-            False,
-        ),
-        "priority": (
-            Annotated[
-                int, typer.Option(min=-1000, max=1000, help="With --workers: higher numbers are worked on first.")
-            ],
-            0,
-        ),
-    },
-    ExecutionArguments,
-)
 AsJson = Annotated[bool, typer.Option("--json", help=f"Print JSON with {', '.join(METRICS)}.")]
 
 
-@with_options(method=PLAYED_METHOD, sample=SAMPLE, limits=LIMITS, totals=TOTALS, execution=EXECUTION)
+@with_options
 def verify(  # noqa: PLR0913 - every option of the verb is one parameter
     *,
     project: Annotated[str | None, typer.Option(help="Ask the questions of this project.")] = None,
     world: Annotated[
         str | None, typer.Option(help="Ask a world's own questions, in a project that is made for them.")
     ] = None,
-    method: MethodArguments,
-    sample: dict[str, Any],
-    limits: RunLimits,
-    totals: TotalLimits,
+    method: PlayedMethodArguments,
+    sample: SampleOptions,
+    limits: LimitOptions,
+    totals: TotalOptions,
     execution: ExecutionArguments,
     repetitions: Annotated[
         int, typer.Option(min=1, max=100, help="Ask each question so many times, and report pass@k and pass^k.")
@@ -163,7 +136,7 @@ def verify(  # noqa: PLR0913 - every option of the verb is one parameter
         )
     else:
         chosen = add_world_project(services, str(world)).name if project is None else project
-        spec = parse_spec(services, method, limits).replace(repetitions=repetitions, **sample)
+        spec = sample.choose(parse_spec(services, method, limits)).replace(repetitions=repetitions)
         run = start_verification(services, chosen, spec)
     if name is not None or note is not None:
         with services.database.begin() as session:
@@ -221,14 +194,14 @@ def execute_run(  # noqa: PLR0913 - what the verbs say about it
     services: Services,
     run: Run,
     execution: ExecutionArguments,
-    totals: TotalLimits,
+    totals: TotalOptions,
     *,
     retry: bool = False,
     as_json: bool = False,
 ) -> None:
     """Ask the questions that are left, here or by workers, and print the report."""
     concurrency = execution.at_once if execution.workers else execution.at_once or DEFAULT_CONCURRENCY
-    options = ExecutionOptions(concurrency, totals, retry, print_progress, priority=execution.priority)
+    options = ExecutionOptions(concurrency, totals.build(), retry, print_progress, priority=execution.priority)
     if execution.workers and execution.detach:
         share_verification(services, run.id, options)
         emit({"id": str(run.id)}, f"workers ask the questions of verification {run.id}", as_json=as_json)

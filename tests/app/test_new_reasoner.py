@@ -45,9 +45,8 @@ from streamlit.testing.v1 import AppTest
 from typer.testing import CliRunner
 
 from app.cli.main import build_command_line
-from app.cli.options import MethodArguments, parse_spec
+from app.cli.options import LimitOptions, MethodArguments, parse_spec
 from app.services import current_services
-from db.run_spec import RunLimits
 
 for verb in ("ask", "verify", "evaluate"):
     output = CliRunner(env={"COLUMNS": "400"}).invoke(build_command_line(verb), [verb, "--help"]).output
@@ -56,7 +55,7 @@ for verb in ("ask", "verify", "evaluate"):
     assert "answers by a new method" in words, output
     assert "77 with tester" in words, output
 method = MethodArguments("tester", None, None, None, ["depth=9"], None)
-spec = parse_spec(current_services(), method, RunLimits(steps=None))
+spec = parse_spec(current_services(), method, LimitOptions())
 assert spec.options == {"depth": 9}
 assert spec.limits.steps == 77
 
