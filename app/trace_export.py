@@ -88,7 +88,7 @@ def _find_exchanges(registry: ToolRegistry, session: Any, record: TraceRecord) -
     """What was sent for the steps and the answer of a run, unless it was edited since; prompts do not store tools."""
     if record.run is None or record.removed or any(edit.action not in _OUTER_EDITS for edit in record.edits):
         return []
-    offered = [tool for name in record.run.tools or () if (tool := registry.find(name)) is not None]
+    offered = [tool for name in record.run.spec.tools or () if (tool := registry.find(name)) is not None]
     steps = {step.id: step for step in record.steps}
     exchanges = []
     for sent in load_exchanges(session, record.trace.id):
@@ -101,7 +101,7 @@ def _find_exchanges(registry: ToolRegistry, session: Any, record: TraceRecord) -
 def _declare_tools(offered: Sequence[Tool], record: TraceRecord, step: Step | None) -> list[dict[str, Any]]:
     """The tools of a step as they are declared to the model: of the sources of its node, or of the run."""
     node = (step.node or "").partition(" ")[0] if step is not None else ""
-    options = record.run.options if record.run is not None else {}
+    options = record.spec.options
     sources = node if node in PIPELINE_SOURCES else str(options.get("sources", "both"))
     answer_format = AnswerFormat.from_json(record.project.answer_format)
     return list(map(_chat_function, declare_tools(select_tools(offered, sources), sources, answer_format)))

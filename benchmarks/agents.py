@@ -20,6 +20,7 @@ from benchmarks.servers import SHOWHOW_COMMAND, ScriptedCalls, run_model_server,
 from db.database import Database
 from db.models import Project, Question, Run, Step, Trace
 from db.recording import NewStep, StepResult
+from db.run_spec import RunLimits
 from db.runs import RunOutcome, start_run, start_run_trace
 from db.schema import upgrade
 from db.trace_record import TraceRecord
@@ -38,7 +39,6 @@ from llm.usage import Usage
 from reasoners.base import Task
 from reasoners.humaniq.agent import HumanIQ
 from reasoners.humaniq.options import AgentOptions
-from runs.budget import RunLimits
 from runs.model_call_recorder import StoreModelCallRecorder
 from runs.recorders import MemoryRecorder, StoreRecorder
 from runs.runner import RunControl, RunRecorder, run_reasoner
@@ -306,7 +306,7 @@ def _start_traces(database: Database, count: int) -> list[Trace]:
         questions = [Question(project_id=project.id, position=place + 1, text=f"{place}?") for place in range(count)]
         session.add_all(questions)
         session.flush()
-        return [start_run_trace(session, run, question.id, {}) for question in questions]
+        return [start_run_trace(session, run, question.id, "") for question in questions]
 
 
 def _measure_rate_limited(home: Path) -> Iterator[dict[str, Any]]:
@@ -365,7 +365,7 @@ def _recorder_factories(file: Path) -> list[tuple[str, RecorderFactory]]:
             question = Question(project_id=project.id, position=next(positions), text=text)
             session.add(question)
             session.flush()
-            trace = start_run_trace(session, run, question.id, {})
+            trace = start_run_trace(session, run, question.id, "")
         return StoreRecorder(database, trace)
 
     return [("recorded in memory", lambda _: MemoryRecorder()), ("recorded in the store", in_store)]

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from db.models import GENERATED_REASONER, Project, Run, Trace
+from db.run_spec import RunResult
 from db.trace_record import TraceRecord
 from db.types import utc_now
 from evaluation.datasets import read_questions
@@ -122,7 +123,7 @@ def record_demonstration(  # noqa: PLR0913, PLR0917 - each is a part of the trac
         question_id=question.id,
         run_id=run.id,
         reasoner=GENERATED_REASONER,
-        configuration={"generated": True},
+        result=RunResult(generated=True),
         started_at=utc_now(),
     )
     attempt = GoldAttempt(trace.id, question.text, context)

@@ -17,6 +17,7 @@ from threading import Event, Lock, Semaphore, Thread
 from typing import Any
 
 from db.models import Project, Question
+from db.run_spec import RunLimits
 from db.runs import RunOutcome
 from evaluation.datasets import read_questions
 from evaluation.gold_reasoning import GoldReasoning
@@ -31,7 +32,6 @@ from fiction.universe.options import GenerationOptions
 from reasoners.base import Task
 from reasoners.registry import REASONERS, make_reasoner
 from reasoners.skills.skill import Responder, SkillAttempt, SkillCall, SkillReply
-from runs.budget import RunLimits
 from runs.recorders import MemoryRecorder
 from runs.runner import RunControl, run_reasoner
 from tools.registry import available_tools

@@ -18,6 +18,7 @@ from uuid import uuid4
 from benchmarks.__main__ import DATA_FOLDER
 from benchmarks.demonstrate import GRAPH, SIDES, record_demonstrations
 from db.models import Project, Trace
+from db.run_spec import RunLimits
 from db.runs import RunOutcome
 from db.trace_record import TraceRecord
 from evaluation.datasets import read_questions
@@ -33,7 +34,6 @@ from fiction.universe.options import GenerationOptions
 from reasoners.base import Task
 from reasoners.registry import REPLAY_STEP_LIMIT
 from reasoners.replay.agent import ReplayReasoner
-from runs.budget import RunLimits
 from runs.recorders import MemoryRecorder
 from runs.runner import RunControl, run_reasoner
 from tools.registry import available_tools

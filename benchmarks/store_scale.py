@@ -19,6 +19,7 @@ from db import traces as trace_store
 from db.comparisons import ComparisonFilter, MetricVersion
 from db.database import Database
 from db.models import Attempt, Project, Question, Run, Score, Step, Trace
+from db.run_spec import RunSpec
 from db.schema import upgrade
 from db.serialization import field_values, insert_rows
 from db.tool_report import ToolCallFilter, build_tool_report
@@ -105,8 +106,8 @@ def _measure_comparison(database: Database, project_id: UUID) -> Iterator[dict[s
 
 def fill_attempts(database: Database, project_id: UUID, repetitions: int, shift: int = 0) -> Run:
     """Store a run that asked every question so often; one in ten was refused. `shift` moves which ones are right."""
-    configuration = {"project_id": str(project_id), "reasoner": "replay", "library": None}
-    run = Run(name=VERIFICATION_NAME, reasoner="replay", world="none", configuration=configuration)
+    spec = RunSpec(reasoner="replay", project_id=project_id)
+    run = Run(name=VERIFICATION_NAME, reasoner="replay", world="none", spec=spec)
     with database.begin() as session:
         runs.start_run(session, run)
         questions = projects.list_questions(session, project_id, limit=QUESTION_COUNT)

@@ -189,7 +189,7 @@ def end_attempt_of_trace(session: Session, trace: Trace) -> None:
     for name in ("input_tokens", "output_tokens", "token_bound", "cost", "cost_bound"):
         setattr(attempt, name, usage.get(name))
     _add_lost_calls(session, attempt)
-    tools = session.scalar(select(Run.tools).where(Run.id == attempt.run_id))
+    tools = session.get_one(Run, attempt.run_id, execution_options=WITH_REMOVED).spec.tools
     attempt.met_unavailable_source = bool(session.scalar(select(_unavailable_step(trace.id, tools or ()))))
     session.flush()
 

@@ -145,7 +145,7 @@ def list_comparable_runs(session: Session, project_id: UUID | None = None) -> li
     runs = session.scalars(
         select(Run).where(Run.name.in_(COMPARABLE_RUN_NAMES)).order_by(Run.started_at.desc(), Run.id.desc())
     )
-    return [run for run in runs if project_id is None or run.configuration.get("project_id") == str(project_id)]
+    return [run for run in runs if project_id is None or run.spec.project_id == project_id]
 
 
 def find_comparable_run(session: Session, run_id: UUID) -> Run:
@@ -406,7 +406,7 @@ def _select_attempts(run_ids: Sequence[UUID], metric: MetricVersion) -> Select[A
             func.coalesce(_detail("difficulty"), _detail("level")),
             _hops(),
             _detail("needs"),
-            cast(Trace.configuration["calls", "retrievals"].as_string(), String),
+            cast(Trace.result["calls", "retrievals"].as_string(), String),
         )
         .join(Question, Question.id == Attempt.question_id)
         .outerjoin(Trace, Trace.id == Attempt.trace_id)

@@ -82,7 +82,10 @@ class Database:
     actor: Actor | None = None
     """The person whose changes these are; None for the command line of this machine, which may do everything."""
 
-    def __init__(self, url: str | URL, redactor: Callable[[], Redactor] = lambda: NOTHING_SECRET) -> None:
+    def __init__(
+        self, url: str | URL, redactor: Callable[[], Redactor] = lambda: NOTHING_SECRET, *, is_durable: bool = True
+    ) -> None:
+        """A SQLite file that is not `is_durable` is only as safe as this process, and faster to write."""
         self.url = _parse_database_url(url)
         self._sqlite_files = (
             SqliteFiles(Path(self.url.database)) if _is_sqlite(self.url) and self.url.database else None
@@ -90,6 +93,8 @@ class Database:
         self._redactor = redactor
         self._json_writer = _JsonWriter()
         self.engine = _build_engine(self.url, self._sqlite_files, self._json_writer)
+        if not is_durable:
+            event.listen(self.engine, "connect", lambda connection, _: connection.execute("PRAGMA synchronous = OFF"))
         self._read_engine = self.engine.execution_options(reads_only=True)
         # SQLite does not queue writers, so that one may wait for seconds under load; this lock queues the threads.
         self._write_lock = threading.Lock() if self.is_sqlite else None

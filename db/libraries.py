@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from sqlalchemy import ForeignKey, case, func, or_, select
+from sqlalchemy import ForeignKey, case, func, or_, select, type_coerce
 from sqlalchemy.orm import Mapped, Session, mapped_column
 
 from db.database import Conflict, RowNotFound
@@ -23,7 +23,7 @@ from db.question_index import FULL_TEXT_COLUMNS
 from db.removed_rows import WITH_REMOVED
 from db.serialization import insert_rows
 from db.trace_record import NOT_TRIED, REPETITION_ASPECT
-from db.types import Base, join_attachments, summarize_task
+from db.types import Base, ExactJson, join_attachments, summarize_task
 from db.users import ADMIN, REVIEWER, require_acting_role, require_role
 from folder_names import explain_refused_name, shorten_name
 
@@ -308,7 +308,7 @@ def _select_demonstrations() -> Any:
             User.name,
             Trace.final_answer,
             Question.details["attachments"],
-            Trace.configuration["humaniq", "written"],
+            type_coerce(Trace.result, ExactJson())["details", "humaniq", "written"],
         )
         .join(Question, Question.id == Trace.question_id)
         .join(Project, Project.id == Question.project_id)

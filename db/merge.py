@@ -18,6 +18,7 @@ from db.models import Edit, Judgement, Project, Question, Run, Step, Trace, User
 from db.projects import COMPLETED_STATUSES, update_completed_counts
 from db.question_index import QuestionIndex
 from db.removed_rows import WITH_REMOVED
+from db.run_spec import StoredValue
 from db.serialization import field_values, insert_rows
 from db.trace_record import TraceRecord
 from db.traces import has_trace, load_trace
@@ -278,7 +279,13 @@ def _refuse_stored_parts(session: Session, record: TraceRecord) -> None:
 def _digest(record: TraceRecord) -> bytes:
     """Equal for the records of the same trace, whatever the kinds of its errors are."""
     steps = [field_values(step) | {"error_kind": None} for step in (*record.steps, *record.removed)]
-    return sha256(json.dumps([_content(record), steps], sort_keys=True, default=str).encode(errors="replace")).digest()
+    return sha256(
+        json.dumps([_content(record), steps], sort_keys=True, default=_plain).encode(errors="replace")
+    ).digest()
+
+
+def _plain(value: Any) -> Any:
+    return value.to_json() if isinstance(value, StoredValue) else str(value)
 
 
 def _person_name(people: dict[UUID, str], key: UUID | None) -> str | None:

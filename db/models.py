@@ -16,6 +16,7 @@ from sqlalchemy import CheckConstraint, ForeignKey, Index, UniqueConstraint, fal
 from sqlalchemy.orm import Mapped, mapped_column
 from uuid_utils.compat import uuid7
 
+from db.run_spec import RunResult, RunSpec
 from db.types import Base, Removable, TagList, join_attachments, partial_index, summarize_task, utc_now
 
 REMOVED_CONDITION = "removal_id is not null"
@@ -133,18 +134,9 @@ class Run(Removable, Base):
     title: Mapped[str] = mapped_column(default="", server_default="")
     """The name that people gave it."""
     note: Mapped[str] = mapped_column(default="", server_default="")
-    configuration: Mapped[dict[str, Any]] = mapped_column(default_factory=dict)
+    spec: Mapped[RunSpec] = mapped_column(default_factory=RunSpec)
     library_id: Mapped[UUID | None] = mapped_column(default=None)
     """The library version of its demonstrations; no foreign key, since it may be in another database."""
-    model: Mapped[str | None] = mapped_column(default=None)
-    """The language model's name; None for a reasoner without one, or if it was not recorded."""
-    encoder: Mapped[str | None] = mapped_column(default=None)
-    world_hash: Mapped[str | None] = mapped_column(default=None)
-    """The hash of the world's content at the start; None for a live world."""
-    code_version: Mapped[str | None] = mapped_column(default=None)
-    tools: Mapped[list[str] | None] = mapped_column(default=None)
-    """The names of the tools that were offered; None if they were not recorded."""
-    options: Mapped[dict[str, Any]] = mapped_column(default_factory=dict, server_default="{}")
     questions_hash: Mapped[str | None] = mapped_column(default=None)
     """The hash of the texts and gold answers of its questions; None for a run over one question, or if not recorded."""
     concurrency: Mapped[int | None] = mapped_column(default=None)
@@ -192,8 +184,7 @@ class Trace(Removable, Base):
     submitted_at: Mapped[datetime | None] = mapped_column(default=None)
     wall_seconds: Mapped[float | None] = mapped_column(default=None)
     active_seconds: Mapped[float | None] = mapped_column(default=None)
-    configuration: Mapped[dict[str, Any]] = mapped_column(default_factory=dict)
-    """The settings and results of the run; TraceConfiguration provides them as attributes."""
+    result: Mapped[RunResult] = mapped_column(default_factory=RunResult)
     cost: Mapped[dict[str, Any]] = mapped_column(default_factory=dict)
     """The total usage of the model calls, in the form of a step's usage."""
     ending: Mapped[str | None] = mapped_column(default=None)

@@ -184,9 +184,10 @@ def collect_asked_questions(session: Session, asked: Project) -> Project:
 def list_world_hashes(session: Session) -> dict[str, str | None]:
     """List the worlds of all projects, each with the content hash that the latest run over it recorded."""
     worlds: dict[str, str | None] = dict.fromkeys(session.scalars(select(Project.world).order_by(Project.world)))
-    recorded = select(Run.world, Run.world_hash).where(Run.world_hash.is_not(None), Run.world.in_(worlds))
-    latest_last = recorded.group_by(Run.world, Run.world_hash).order_by(func.max(Run.started_at))
-    worlds.update((world, content_hash) for world, content_hash in session.execute(latest_last))
+    content_hash = Run.spec["world_hash"].as_string()
+    recorded = select(Run.world, content_hash).where(content_hash.is_not(None), Run.world.in_(worlds))
+    latest_last = recorded.group_by(Run.world, content_hash).order_by(func.max(Run.started_at))
+    worlds.update((world, recorded_hash) for world, recorded_hash in session.execute(latest_last))
     return worlds
 
 

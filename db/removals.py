@@ -278,8 +278,7 @@ def _name(session: Session, row: Any) -> str:
     if isinstance(row, Question):
         return row.text if len(row.text) <= _NAME_CHARACTERS else f"{row.text[:_NAME_CHARACTERS]} …"
     if isinstance(row, Run):
-        library = row.configuration.get("library")
-        described = row.title or ", ".join(filter(None, (row.reasoner, library, row.model)))
+        described = row.title or ", ".join(filter(None, (row.reasoner, row.spec.library, row.spec.model)))
         return f"{described} of {row.started_at:%Y-%m-%d %H:%M}"
     return str(row.name)
 
@@ -297,7 +296,7 @@ def _require_owner(session: Session, kind: Kind, row: Any) -> None:
     """Conflict if what the row belongs to is removed."""
     owner: type[Any] = Question if kind == Kind.DRAFT else Project
     keys = {Kind.QUESTION: "project_id", Kind.DRAFT: "question_id"}
-    key = row.configuration.get("project_id") if kind == Kind.RUN else getattr(row, keys.get(kind, ""), None)
+    key = row.spec.project_id if kind == Kind.RUN else getattr(row, keys.get(kind, ""), None)
     marks = select(owner.removal_id).where(owner.id == UUID(str(key))) if key else None
     if marks is not None and session.scalar(marks, execution_options=WITH_REMOVED) is not None:
         raise Conflict(f"the {owner.__name__.lower()} of this {kind} is archived or deleted; restore that first")
@@ -318,7 +317,7 @@ def _rows_that_go(kind: Kind, key: UUID, others: Sequence[UUID] = ()) -> list[tu
     questions = select(Question.id).where(Question.project_id == key)
     asked = select(Attempt.run_id).where(Attempt.question_id.in_(questions))
     traced = select(Trace.run_id).where(Trace.question_id.in_(questions), Trace.run_id.is_not(None))
-    is_of_project = Run.configuration["project_id"].as_string() == str(key)
+    is_of_project = Run.spec["project_id"].as_string() == str(key)
     return [
         (Run, or_(is_of_project, Run.id.in_(asked), Run.id.in_(traced))),
         (Trace, Trace.question_id.in_(questions)),
@@ -349,7 +348,7 @@ def _list_what_stays(session: Session, kind: Kind, row: Any) -> list[str]:
             sentences.append(f"So do {_count(len(versions) - _LISTED_VERSIONS, 'other version')}.")
     if kind == Kind.RUN:
         repairs = select(func.count()).select_from(Trace).where(Trace.parent_id.in_(traces[0]))
-        again = Run.configuration["again_of"].as_string() == str(row.id)
+        again = Run.spec["repeats"].as_string() == str(row.id)
         sentences += _stay(session, repairs.where(Trace.author_id.is_not(None)), "repair", "by people", "stays")
         later = select(func.count()).select_from(Run).where(again)
         sentences += _stay(session, later, "verification", "of its failures", "stays")

@@ -63,7 +63,7 @@ def rename_world(session: Session, name: str, new_name: str) -> None:
 def roles_for_run(session: Session, run: Run) -> tuple[str, ...]:
     """Who may name, archive and delete the run: any role for the person who asked its question."""
     actor = acting_person(session)
-    is_own = actor is not None and run.name == ASK_RUN_NAME and run.configuration.get("asked_by") == actor.name
+    is_own = actor is not None and run.name == ASK_RUN_NAME and run.spec.asked_by == actor.name
     return () if is_own else (REVIEWER, ADMIN)
 
 

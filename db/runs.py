@@ -4,8 +4,7 @@ The trace of a run is a draft without an author while the run works on it. A dra
 interrupted; reopen_run_trace lets the run continue after its last finished step.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, NamedTuple
 from uuid import UUID
@@ -19,7 +18,7 @@ from db.model_calls import mark_lost_model_calls
 from db.models import SPAN_SKILL, WAITING, Edit, ModelCall, Question, Run, Step, Trace
 from db.recording import TraceAnswers
 from db.removed_rows import WITH_REMOVED
-from db.trace_configuration import TraceConfiguration
+from db.run_spec import RunResult
 from db.traces import fork_trace, increment_version, lock_draft, lock_step, lock_trace, record_edit
 from db.types import utc_now
 from db.users import ADMIN, REVIEWER, acting_person, require_acting_role
@@ -36,7 +35,7 @@ class RunOutcome:
     failure: str | None = None
     answers: TraceAnswers | None = None
     details: dict[str, Any] = field(default_factory=dict)
-    """Values added to the trace's configuration: the response, the agreement of the sources ..."""
+    """Values for the trace's result (RunResult.add): the response, the agreement of the sources ..."""
     usage: dict[str, Any] = field(default_factory=dict)
     """The total usage of its model calls."""
     seconds: float = 0.0
@@ -55,7 +54,7 @@ def start_run(session: Session, run: Run) -> Run:
     require_acting_role(session, *(() if run.name == ASK_RUN_NAME else (REVIEWER, ADMIN)))
     person = acting_person(session)
     if person is not None:
-        run.configuration = {**run.configuration, "asked_by": person.name}
+        run.spec = run.spec.replace(asked_by=person.name)
     session.add(run)
     session.flush()
     return run
@@ -86,27 +85,22 @@ def get_concurrency(session: Session, run_id: UUID) -> int | None:
     return 0 if is_paused else concurrency
 
 
-def start_run_trace(session: Session, run: Run, question_id: UUID, configuration: Mapping[str, Any]) -> Trace:
-    """Start a trace of the run for the question."""
+def start_run_trace(session: Session, run: Run, question_id: UUID, worker: str) -> Trace:
+    """Start a trace of the run for the question, on which this process works."""
     if session.get(Question, question_id, execution_options=WITH_REMOVED) is None:
         raise RowNotFound(f"there is no question {question_id} here; ask it again")
-    trace = Trace(
-        question_id=question_id,
-        run_id=run.id,
-        reasoner=run.reasoner,
-        configuration={**run.configuration, **configuration},
-    )
+    trace = Trace(question_id=question_id, run_id=run.id, reasoner=run.reasoner, result=RunResult(worker=worker))
     session.add(trace)
     session.flush()
     return trace
 
 
-def update_configuration(session: Session, trace_id: UUID, details: Mapping[str, Any]) -> Trace:
-    """Add the details to the configuration of a running trace."""
+def update_result(session: Session, trace_id: UUID, **changes: Any) -> Trace:
+    """Change values of the result of a running trace."""
     trace = lock_trace(session, trace_id)
     if trace.run_id is None or trace.status != "draft":
         raise Conflict("this trace does not belong to an unfinished run")
-    trace.configuration = {**trace.configuration, **details}
+    trace.result = trace.result.replace(**changes)
     session.flush()
     return trace
 
@@ -134,11 +128,9 @@ def fork_run_trace(
     later steps of the other trace where they apply. Conflict if that step calls no skill.
     """
     trace = fork_trace(session, trace_id, position, None)
-    trace.run_id, trace.reasoner, trace.configuration = run.id, run.reasoner, dict(run.configuration)
+    trace.run_id, trace.reasoner = run.id, run.reasoner
+    trace.result = RunResult(reuses_parent_steps=revised is not None)
     if revised is not None:
-        trace.configuration = replace(
-            TraceConfiguration.from_json(run.configuration), reuses_parent_steps=True
-        ).to_json()
         _revise_reply(session, trace, position, revised)
     session.flush()
     return trace
@@ -184,8 +176,7 @@ def finish_run_trace(session: Session, trace_id: UUID, outcome: RunOutcome, *, s
     trace.submitted_at = utc_now()
     trace.wall_seconds = (trace.wall_seconds or 0.0) + outcome.seconds
     trace.cost = dict(outcome.usage)
-    calls = {"calls": outcome.calls} if outcome.calls else {}
-    trace.configuration = {**trace.configuration, **outcome.details, **calls}
+    trace.result = trace.result.add(outcome.details | ({"calls": outcome.calls} if outcome.calls else {}))
     session.add(Edit(trace_id=trace_id, action="status", before={"status": "draft"}))
     session.flush()
     end_attempt_of_trace(session, trace)
@@ -233,7 +224,7 @@ class UnfinishedTrace(NamedTuple):
     version: int
     question: str
     run_name: str
-    configuration: dict[str, Any]
+    worker: str
     cost: dict[str, Any]
     last_written_at: datetime
     """The time at which its trace, its last step or its last model call began."""
@@ -256,7 +247,7 @@ def list_unfinished_traces(session: Session) -> list[UnfinishedTrace]:
             trace.version,
             question,
             run,
-            trace.configuration,
+            trace.result.worker,
             trace.cost,
             max(time for time in (trace.started_at, step, call) if time is not None),
         )
@@ -286,12 +277,8 @@ class RunTraceSummary(NamedTuple):
     started_at: datetime
     ending: str | None
     final_answer: str | None
-    configuration: dict[str, Any]
-
-    @property
-    def asked_by(self) -> str | None:
-        """The name of the person who asked on a page; None for a question of the command line."""
-        return self.configuration.get("asked_by")
+    asked_by: str | None
+    """The name of the person who asked on a page; None for a question of the command line."""
 
 
 def list_latest_traces(session: Session, name: str, *, limit: int = 20) -> list[RunTraceSummary]:
@@ -304,7 +291,7 @@ def list_latest_traces(session: Session, name: str, *, limit: int = 20) -> list[
         Trace.started_at,
         Trace.ending,
         Trace.final_answer,
-        Trace.configuration,
+        Run.spec["asked_by"].as_string(),
     )
     joined = columns.join(Run, Run.id == Trace.run_id).join(Question, Question.id == Trace.question_id)
     rows = joined.where(Run.name == name).order_by(Run.started_at.desc(), Trace.id.desc()).limit(limit)

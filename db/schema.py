@@ -55,7 +55,7 @@ class SchemaDigest(NamedTuple):
 
 MIGRATIONS_TABLE = "alembic_version"
 MIGRATIONS_FOLDER = Path(__file__).resolve().parents[1] / "migrations"
-SQLITE_AT_HEAD = SchemaDigest("0012", "db1c598e45a6ea1cdc30bb5e7a12c3ae468a589b98436718bd623295b88bc266")
+SQLITE_AT_HEAD = SchemaDigest("0013", "2dbb936ff452a6caaf35faac43235cdf8a85e90bc7b85030dcc23bbd0e97bb3a")
 """The newest revision and its schema on SQLite: a start need neither load the migrations nor run them anew."""
 
 

@@ -18,6 +18,7 @@ from sqlalchemy.orm import Session, make_transient_to_detached
 from sqlalchemy.orm.attributes import set_committed_value
 
 from db.models import Judgement, Project, Question, Run, Step
+from db.run_spec import RunResult, RunSpec, StoredValue
 from db.types import REMOVAL_MARK, Base, UnstorableValue, check_storable_text
 
 ModelType = TypeVar("ModelType", bound=Base)
@@ -30,12 +31,6 @@ ADDED_FIELDS: dict[type[Base], dict[str, Any]] = {
     Project: {"instruction": "", "answer_format": {}, "allows_questions": False, "shows_gold": False},
     Question: {"tags": []},
     Run: {
-        "model": None,
-        "encoder": None,
-        "world_hash": None,
-        "code_version": None,
-        "tools": None,
-        "options": {},
         "questions_hash": None,
         "concurrency": None,
         "is_paused": False,
@@ -92,6 +87,8 @@ def to_json_fields(row: Base) -> dict[str, Any]:
 def _to_json_value(value: Any) -> Any:
     if isinstance(value, UUID):
         return str(value)
+    if isinstance(value, StoredValue):
+        return value.to_json()
     return value.isoformat() if isinstance(value, datetime) else value
 
 
@@ -153,6 +150,8 @@ def _convert_value(allowed: tuple[Any, ...], value: Any) -> Any:
         if time.tzinfo is None:
             raise ValueError("it has no time zone")
         return time.astimezone(UTC)
+    if isinstance(value, dict) and allowed[0] in (RunSpec, RunResult):
+        return allowed[0].from_json(value)
     if isinstance(value, str):
         check_storable_text(value)
     if type(value) is int and abs(value) > MAX_INTEGER:

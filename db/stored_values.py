@@ -14,6 +14,7 @@ from sqlalchemy.exc import DBAPIError
 
 from db.database import Database
 from db.models import User
+from db.run_spec import StoredValue
 from db.serialization import field_types
 from db.types import MAX_JSON_CHARACTERS, Base, ExactJson, TagList, check_storable_json, check_storable_text
 from db.users import ROLES
@@ -55,6 +56,8 @@ def _value_check(types: tuple[Any, ...]) -> Callable[[Any], None]:
     """A function that raises ValueError for a value of none of the types."""
     if Any in types:
         return _check_any_json
+    if issubclass(get_origin(types[0]) or types[0], StoredValue):
+        return lambda value: types[0].from_json(_parse_json(value))
     json_types = tuple(get_origin(kind) for kind in types if get_origin(kind))
     allows_none = NoneType in types
     item_types = tuple(

@@ -10,7 +10,7 @@ from uuid import UUID
 from db.answer_formats import AnswerFormat
 from db.database import Conflict
 from db.models import GENERATED_REASONER, Edit, Judgement, Project, Question, Run, Step, Trace
-from db.trace_configuration import TraceConfiguration
+from db.run_spec import RunSpec
 
 TRACE_STATUSES = ("draft", "submitted", "approved", "rejected", "failed")
 WITHDRAWAL = "withdrawal"
@@ -48,8 +48,21 @@ class TraceRecord:
             return "generated from the world's facts, every step really run"
         if self.author is not None:
             return f"by {self.author}"
-        model = TraceConfiguration.from_json(self.trace.configuration).model_label
+        model = self.spec.model_label
         return f"by {self.trace.reasoner}" + (f" with {model}" if model else "")
+
+    @property
+    def spec(self) -> RunSpec:
+        """How its run was asked, with the limits with which it went on last; that of no run is empty."""
+        spec = RunSpec() if self.run is None else self.run.spec
+        return spec.replace(limits=self.trace.result.limits or spec.limits)
+
+    @property
+    def named_values(self) -> dict[str, Any]:
+        """The values of its run's specification and of its result that are not the defaults, as JSON by name."""
+        spec = {} if self.run is None else self.run.spec.to_json()
+        parts = [{name: value for name, value in spec.items() if name != "schema_version"}, self.trace.result.to_json()]
+        return {name: value for part in parts for name, value in (part | part.pop("details", {})).items()}
 
     def find_inconsistencies(self) -> Iterator[str]:
         """Yield the inconsistencies of an imported record, one clause each."""

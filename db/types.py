@@ -16,6 +16,7 @@ from sqlalchemy.orm import DeclarativeBase, Mapped, MappedAsDataclass, mapped_co
 from sqlalchemy.types import TypeDecorator
 from uuid_utils.compat import uuid7
 
+from db.run_spec import RunResult, RunSpec, StoredValue
 from guard.redaction import NOTHING_SECRET, Redactor
 
 MAX_TEXT_CHARACTERS = 4 * 1024 * 1024
@@ -91,6 +92,22 @@ class ExactJson(TypeDecorator[Any]):
     def process_bind_param(self, value: Any, dialect: Dialect) -> Any:
         check_storable_json(value)
         return value
+
+
+class ValueJson(ExactJson):
+    """A StoredValue as JSON."""
+
+    cache_ok = True
+
+    def __init__(self, kind: type[StoredValue]) -> None:
+        super().__init__()
+        self.kind = kind
+
+    def process_bind_param(self, value: StoredValue | None, dialect: Dialect) -> Any:
+        return super().process_bind_param(None if value is None else value.to_json(), dialect)
+
+    def process_result_value(self, value: Any, dialect: Dialect) -> StoredValue | None:
+        return None if value is None else self.kind.from_json(value)
 
 
 class TagList(TypeDecorator[list[str]]):
@@ -235,6 +252,8 @@ class Base(MappedAsDataclass, DeclarativeBase, kw_only=True):
         list[str]: ExactJson,
         list[list[str]]: ExactJson,
         list[dict[str, Any]]: ExactJson,
+        RunSpec: ValueJson(RunSpec),
+        RunResult: ValueJson(RunResult),
     }
 
 

@@ -21,7 +21,7 @@ from db.trace_states import is_held
 from db.unanswerable import find_gold_reason, group_of_question, says_unanswerable
 
 VERIFICATION_NAME = "verify"
-"""The name of these runs; their configuration has the ids of the project and of the questions."""
+"""The name of these runs; their specification names the project of their questions."""
 CORRECTNESS_METRIC = "f1"
 """An answer with CORRECT_SCORE by this metric is right."""
 _QUERY_BATCH_SIZE = 500
@@ -79,7 +79,7 @@ def list_verifications(session: Session, project_id: UUID) -> list[Run]:
     runs = session.scalars(
         select(Run).where(Run.name == VERIFICATION_NAME).order_by(Run.started_at.desc(), Run.id.desc())
     )
-    return [run for run in runs if run.configuration.get("project_id") == str(project_id)]
+    return [run for run in runs if run.spec.project_id == project_id]
 
 
 def find_verification(session: Session, run_id: UUID) -> Run:
@@ -92,8 +92,8 @@ def find_verification(session: Session, run_id: UUID) -> Run:
 
 def find_former_verification(session: Session, run: Run) -> Run | None:
     """Find the verification whose failures this one asks again, also a removed one; None for a first one."""
-    former = run.configuration.get("again_of")
-    return session.get(Run, UUID(former), execution_options=WITH_REMOVED) if former else None
+    former = run.spec.repeats
+    return None if former is None else session.get(Run, former, execution_options=WITH_REMOVED)
 
 
 def list_gold_questions(session: Session, project_id: UUID, *, answerable: bool = False) -> list[Question]:

@@ -20,7 +20,6 @@ from db import attempts, comparisons, verifications
 from db.comparisons import CLUSTER_FIELDS, MetricVersion, QuestionFigures
 from db.database import Conflict, Database
 from db.models import UNFINISHED_ENDINGS, Run
-from db.trace_configuration import TraceConfiguration
 from evaluation.metrics import METRICS
 from evaluation.scoring import label_runs, usage_of_group
 from evaluation.statistics import (
@@ -297,7 +296,7 @@ def _summarize_run(  # noqa: PLR0913, PLR0917 - each is a part of the figures
         run_id=run.id,
         label=label,
         questions=int(is_asked.sum()),
-        repetitions=TraceConfiguration.from_json(run.configuration).repetitions,
+        repetitions=run.spec.repetitions,
         answered=endings["answered"],
         cannot_be_answered=unanswerable,
         refused=endings["refused"],
@@ -352,8 +351,8 @@ def _find_warnings(comparison: RunComparison, stored: Mapping[UUID, Run]) -> lis
         if run.id != baseline.id:
             kinds |= {
                 QUESTIONS_DIFFER: _differ(run.questions_hash, baseline.questions_hash),
-                WORLD_DIFFERS: run.world != baseline.world or _differ(run.world_hash, baseline.world_hash),
-                MODEL_DIFFERS: run.model != baseline.model and run.reasoner == baseline.reasoner,
+                WORLD_DIFFERS: run.world != baseline.world or _differ(run.spec.world_hash, baseline.spec.world_hash),
+                MODEL_DIFFERS: run.spec.model != baseline.spec.model and run.reasoner == baseline.reasoner,
                 NO_SHARED_QUESTIONS: run.id not in comparison.differences,
             }
         metric = f"{metric_label(comparison.metric.name)}, version {comparison.metric.version}"

@@ -9,13 +9,13 @@ from uuid import UUID
 
 from db.libraries import DemonstrationFilter, find_version, list_matching_ids
 from db.models import Step
+from db.run_spec import RunLimits
 from db.trace_record import TraceRecord
 from db.traces import load_trace, load_traces
 from evaluation.selection_usage import Report, load_report, save_report
 from reasoners.base import Task
 from reasoners.provenance import ArgumentPart, BrokenOrigin, resolve_origin, split_argument, strip_ignored_fields
 from reasoners.replay.agent import ReplayReasoner
-from runs.budget import RunLimits
 from runs.recorders import MemoryRecorder
 from runs.runner import RunControl, run_reasoner
 from runs.services import Services

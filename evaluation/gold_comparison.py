@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from db.models import Step
-from db.trace_configuration import MODEL_SKILLS
+from db.run_spec import MODEL_SKILLS
 from evaluation.datasets.record import parse_question
 from evaluation.gold_reasoning import GoldReasoning
 from evaluation.gold_skills import OracleResponder

@@ -5,6 +5,7 @@ from dataclasses import asdict
 from typing import Any
 
 from db.models import Project, Trace
+from db.run_spec import RunLimits, RunResult
 from db.trace_record import TraceRecord
 from db.types import utc_now
 from evaluation.datasets.record import QuestionRecord, parse_question
@@ -16,7 +17,6 @@ from fiction.questions.question_file import QUESTIONS_FILE
 from reasoners.base import ReasonerError, Task
 from reasoners.registry import REASONERS, find_reasoner, make_reasoner
 from reasoners.replay.demonstration import build_program
-from runs.budget import RunLimits
 from runs.recorders import MemoryRecorder
 from runs.runner import RunControl, run_reasoner
 from runs.services import Services
@@ -60,7 +60,7 @@ def make_reasoner_gold_trace(
         question_id=question.id,
         run_id=run.id,
         reasoner=reasoner,
-        configuration={"generated": True},
+        result=RunResult(generated=True),
         started_at=utc_now(),
     )
     oracle = OracleResponder(GoldReasoning(world, question.text, question.details))
@@ -76,7 +76,7 @@ def make_reasoner_gold_trace(
         trace.status = "approved"
         for name, value in asdict(outcome.answers).items():
             setattr(trace, name, value)
-        trace.configuration |= {"calls": outcome.calls, **outcome.details}
+        trace.result = trace.result.add({"calls": outcome.calls, **outcome.details})
     return TraceRecord(project, question, trace, recorder.steps, run=run)
 
 

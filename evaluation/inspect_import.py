@@ -25,7 +25,7 @@ from db.merge import TraceMerger
 from db.models import Project, Question, Run
 from db.projects import find_matching_question, find_project
 from db.removed_rows import WITH_REMOVED
-from db.trace_configuration import MODEL_SKILLS
+from db.run_spec import MODEL_SKILLS, RunLimits, RunSpec
 from db.trace_record import TraceRecord
 from evaluation.inspect_runs import NO_MODEL, NOT_A_NUMBER, OTHER_TARGET, OUT_OF_RANGE, OWN, QUESTION_FIELDS
 from evaluation.metrics import METRICS
@@ -150,7 +150,7 @@ class _LogImporter:
             self._run = self._start_run(session, record)
             self._journal.note(self._run)
         run = self._run
-        stored: dict[str, Any] = record.trace.configuration.get("inspect", {})
+        stored: dict[str, Any] = record.trace.result.details.get("inspect", {})
         own = (stored.get("metadata") or {}).get(OWN) or {}
         question = self._find_question(session, record, stored, own)
         trace_id = uuid5(run.id, str(record.trace.id))
@@ -168,7 +168,7 @@ class _LogImporter:
     def _start_run(self, session: Any, record: TraceRecord) -> Run:
         if record.run is None:
             raise FormatError(f"{self._path} has no head, so its run is not known")
-        evaluation: dict[str, Any] = record.run.configuration["eval"]
+        evaluation: dict[str, Any] = record.run.spec.details["eval"]
         own = (evaluation.get("metadata") or {}).get(OWN) or {}
         run_id = uuid5(record.run.id, str(self._project.id))
         if session.get(Run, run_id, execution_options=WITH_REMOVED) is not None:
@@ -180,26 +180,24 @@ class _LogImporter:
         model = evaluation.get("model")
         reasoner = own.get("reasoner") or "inspect"
         epochs = (evaluation.get("config") or {}).get("epochs") or 1
-        skills = own.get("skills") or MODEL_SKILLS
         run = Run(
             id=run_id,
             name=IMPORTED_RUN_NAME,
             reasoner=reasoner,
             world=own.get("world") or self._project.world,
-            configuration={
-                "project_id": str(self._project.id),
-                "reasoner": reasoner,
-                "options": own.get("options") or {},
-                "library": own.get("library"),
-                "imported_as": f"{evaluation['task']} (imported)",
-                **({"repetitions": epochs} if epochs > 1 else {}),
-                **({"skills": skills} if skills != MODEL_SKILLS else {}),
-                "inspect": evaluation,
-            },
-            model=None if model == NO_MODEL else model,
-            world_hash=own.get("world_hash"),
-            code_version=own.get("code_version"),
-            options=own.get("options") or {},
+            spec=RunSpec(
+                reasoner=reasoner,
+                options=own.get("options") or {},
+                library=own.get("library"),
+                model=None if model == NO_MODEL else model,
+                skills=own.get("skills") or MODEL_SKILLS,
+                limits=RunLimits(steps=None, seconds=None),
+                project_id=self._project.id,
+                repetitions=epochs,
+                world_hash=own.get("world_hash"),
+                code_version=own.get("code_version"),
+                details={"imported_as": f"{evaluation['task']} (imported)", "inspect": evaluation},
+            ),
             title=own.get("title") or "",
             note=own.get("note") or "",
             started_at=record.run.started_at,

@@ -17,7 +17,6 @@ from db.comparisons import ScoredAttempt
 from db.database import Database
 from db.model_calls import load_skill_prompt
 from db.models import UNFINISHED_ENDINGS, Attempt, Question, Run
-from db.trace_configuration import TraceConfiguration
 from db.trace_record import TraceRecord
 from db.traces import load_trace
 from evaluation.metrics.metric import list_aliases
@@ -32,15 +31,16 @@ OWN = "showhow"
 NO_MODEL = "none/none"
 """Inspect's name of a model for a run without one."""
 QUESTION_FIELDS = ("source_id", "dataset", "split", "kind", "gold_answers", "decomposition", "details")
-RUN_FIELDS = ("reasoner", "world", "world_hash", "code_version", "options", "title", "note")
+RUN_FIELDS = ("reasoner", "world", "title", "note")
+SPEC_FIELDS = ("world_hash", "code_version", "options", "library", "skills", "repetitions")
 USAGE_FIELDS = ("input_tokens", "output_tokens", "unreported_calls", "token_bound", "cost", "cost_bound")
 STORED_FIELDS = {
     *CHAT_FIELDS,
     *(f"question.{name}" for name in QUESTION_FIELDS),
     *("project.name", "project.world", "trace.started_at", "trace.submitted_at", "trace.wall_seconds", "trace.cost"),
-    *("trace.reasoner", "trace.status", "trace.run_id", "trace.configuration"),
+    *("trace.reasoner", "trace.status", "trace.run_id", "trace.result"),
 }
-"""The fields of a trace that a log of Showhow holds; its configuration is that of the run."""
+"""The fields of a trace that a log of Showhow holds; its result is what its answer and metadata say."""
 OUTER_FIELDS = CHAT_FIELDS - {"trace.final_answer"}
 """Those of them that are not held of a method that calls skills."""
 JOINED_TARGETS = "that an answer has to name all of several gold answers, which are one target"
@@ -75,12 +75,8 @@ def _choose_sample_ids(questions: Sequence[Question]) -> dict[UUID, str]:
 
 
 def _encode_head(run: Run, sample_ids: Sequence[str]) -> dict[str, Any]:
-    configuration = TraceConfiguration.from_json(run.configuration)
-    own = {name: getattr(run, name) for name in RUN_FIELDS} | {
-        "library": configuration.library,
-        "skills": configuration.skills,
-        "repetitions": configuration.repetitions,
-    }
+    spec = run.spec
+    own = {name: getattr(run, name) for name in RUN_FIELDS} | {name: getattr(spec, name) for name in SPEC_FIELDS}
     created = run.started_at.isoformat()
     return {
         "version": LOG_VERSION,
@@ -89,18 +85,18 @@ def _encode_head(run: Run, sample_ids: Sequence[str]) -> dict[str, Any]:
             "eval_id": str(run.id),
             "run_id": str(run.id),
             "created": created,
-            "task": str(run.configuration.get("imported_as") or f"{run.reasoner} over {run.world}"),
+            "task": str(spec.details.get("imported_as") or f"{run.reasoner} over {run.world}"),
             "task_id": str(run.id),
             "task_version": 0,
             "solver": run.reasoner,
-            "solver_args": dict(run.options),
+            "solver_args": dict(spec.options),
             "dataset": {"samples": len(sample_ids), "sample_ids": list(sample_ids)},
-            "model": run.model or NO_MODEL,
-            "config": {"epochs": configuration.repetitions},
-            "packages": {OWN: run.code_version} if run.code_version else {},
+            "model": spec.model or NO_MODEL,
+            "config": {"epochs": spec.repetitions},
+            "packages": {OWN: spec.code_version} if spec.code_version else {},
             "metadata": {OWN: own},
         },
-        "plan": {"name": "plan", "steps": [{"solver": run.reasoner, "params": dict(run.options)}]},
+        "plan": {"name": "plan", "steps": [{"solver": run.reasoner, "params": dict(spec.options)}]},
         "stats": {"started_at": created, "completed_at": run.finished_at.isoformat() if run.finished_at else ""},
     }
 
@@ -139,11 +135,11 @@ def _encode_samples(
                 losses.lost[JOINED_TARGETS] += 1
             losses.written += 1
             export = TraceExport([], find_prompt=partial(load_skill_prompt, session))
-            sample = _encode_sample(record, scored, ids[attempt.question_id], run.model)
+            sample = _encode_sample(record, scored, ids[attempt.question_id], run.spec.model)
             if is_of_skills:
                 # What its model was sent are events; between them the method worked, not the model.
                 conversations, _ = trace_to_conversations(record, export)
-                events = [_encode_event(chat, record, run.model) for chat in conversations]
+                events = [_encode_event(chat, record, run.spec.model) for chat in conversations]
                 sample |= {"messages": [sample["messages"][0], _encode_answer(record)], "events": events}
             yield sample
 

@@ -166,7 +166,7 @@ def judge_run(
             score_name("quality", chat.name) if options.against is None else preference_name(chat.name, options.against)
         )
         answers = list_answers_to_judge(session, run_id, name, skill.version, options.against)
-    if any(run.model == chat.name for run in runs):
+    if any(run.spec.model == chat.name for run in runs):
         raise Conflict(f"{chat.name} gave the answers itself; a judge has to be another model, best of another family")
     purpose = f"judge {run_id}"
     with hold_run_lock(services.settings.home, f"{run_id}-judge", "another process has this run judged; wait for it"):

@@ -138,7 +138,7 @@ def freeze_repairs(services: Services, run: Run, by: str, name: str | None = Non
             for demonstration in libraries.list_candidates(session, libraries.DemonstrationFilter())
             if demonstration.trace_id in repairs - previous_ids
         ]
-    library = run.configuration["library"]
+    library = run.spec.library
     note = (
         f"{library or 'nothing'} and {len(added)} repair{'' if len(added) == 1 else 's'} of failures of the "
         f"verification of {run.started_at:%Y-%m-%d %H:%M} UTC"

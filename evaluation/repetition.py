@@ -13,6 +13,7 @@ from itertools import islice, pairwise
 from db.answer_formats import AnswerFormat
 from db.projects import DEFAULT_INSTRUCTION, list_question_texts
 from db.repetitions import FAILS, NEEDS_LINK, OTHER_NAMES, OWN_QUESTION, Repetition, Trial
+from db.run_spec import RunLimits
 from db.trace_record import TraceRecord
 from evaluation.drift import check_repetition
 from reasoners.base import Task
@@ -21,7 +22,6 @@ from reasoners.mentions import WorldWords, find_question_mentions
 from reasoners.replay.agent import ReplayReasoner
 from reasoners.replay.counterparts import is_alike
 from reasoners.replay.substitution import compile_substitution, uses_external_results
-from runs.budget import RunLimits
 from runs.recorders import MemoryRecorder
 from runs.runner import RunControl, run_reasoner
 from runs.services import Services

@@ -15,8 +15,8 @@ from db.attempts import AttemptGroup, ScoreGroup
 from db.database import Database
 from db.model_calls import UnfinishedUsage, list_unfinished_usages
 from db.models import UNFINISHED_ENDINGS, Run
+from db.run_spec import MODEL_SKILLS
 from db.runs import RunOutcome
-from db.trace_configuration import MODEL_SKILLS, TraceConfiguration
 from db.unanswerable import group_of_question, read_unanswerable
 from db.verifications import CORRECTNESS_METRIC
 from evaluation.metrics import DATASET_METRICS, METRICS, mean, score_by_metric
@@ -87,7 +87,12 @@ def score_outcome(question: GoldQuestion, outcome: RunOutcome) -> QuestionScore:
     """Score the outcome of a run against the question's gold answers."""
     answers = outcome.answers
     scores = None if answers is None else score_by_metric(answers.final_answer, question.gold_answers)
-    calls = outcome.calls
+    return describe_outcome(question, outcome, scores)
+
+
+def describe_outcome(question: GoldQuestion, outcome: RunOutcome, scores: Mapping[str, float] | None) -> QuestionScore:
+    """How a run over the question ended, with the scores of its answer."""
+    answers, calls = outcome.answers, outcome.calls
     return QuestionScore(
         group_of_question(question.kind, question.gold_answers) or "unknown",
         outcome.ending,
@@ -163,11 +168,11 @@ def load_verification_report(database: Database, run: Run) -> VerificationReport
         "id": str(run.id),
         **{"name": run.title, "note": run.note},
         "started_at": run.started_at.isoformat(timespec="seconds"),
-        "reasoner": run.configuration["reasoner"],
-        "model": run.model,
-        "profile": TraceConfiguration.from_json(run.configuration).profile,
-        "library": run.configuration["library"],
-        "again_of": run.configuration.get("again_of"),
+        "reasoner": run.reasoner,
+        "model": run.spec.model,
+        "profile": run.spec.profile,
+        "library": run.spec.library,
+        "again_of": None if run.spec.repeats is None else str(run.spec.repeats),
         **load_figures(database, run.id),
         **_summarize_repetitions(database, run),
     }
@@ -178,7 +183,7 @@ def _summarize_repetitions(database: Database, run: Run) -> dict[str, Any]:
 
     `pass_at_k` is the chance that one of k answers is right, `pass_hat_k` that all are; empty without such a question.
     """
-    repetitions = TraceConfiguration.from_json(run.configuration).repetitions
+    repetitions = run.spec.repetitions
     if repetitions == 1:
         return {}
     with database.read() as session:
@@ -302,9 +307,7 @@ def find_earlier_cost(database: Database, project_id: UUID, reasoner: str, profi
     with database.read() as session:
         earlier = verifications.list_verifications(session, project_id)
         for run in earlier:
-            configuration = TraceConfiguration.from_json(run.configuration)
-            used_profile = None if configuration.profile is None else configuration.profile["name"]
-            if (configuration.reasoner, used_profile) != (reasoner, profile):
+            if (run.reasoner, run.spec.profile_name) != (reasoner, profile):
                 continue
             groups = [group for group in attempts.group_attempts(session, run.id) if group.ending is not None]
             ended = sum(group.attempts for group in groups)
@@ -390,13 +393,13 @@ def label_runs(runs: Sequence[Run]) -> dict[UUID, str]:
 
 
 def _describe_run(run: Run) -> str:
-    configuration = TraceConfiguration.from_json(run.configuration)
-    skills = None if configuration.skills == MODEL_SKILLS else configuration.skills
-    name = run.configuration.get("imported_as") or run.reasoner
-    return run.title or ", ".join(str(part) for part in (name, configuration.library, run.model, skills) if part)
+    spec = run.spec
+    skills = None if spec.skills == MODEL_SKILLS else spec.skills
+    name = spec.details.get("imported_as") or run.reasoner
+    return run.title or ", ".join(str(part) for part in (name, spec.library, spec.model, skills) if part)
 
 
 def _describe_options(run: Run) -> str:
-    repetitions = TraceConfiguration.from_json(run.configuration).repetitions
-    values = {**run.options, **({"repetitions": repetitions} if repetitions > 1 else {})}
+    repetitions = run.spec.repetitions
+    values = {**run.spec.options, **({"repetitions": repetitions} if repetitions > 1 else {})}
     return " ".join(f"{name}={value}" for name, value in sorted(values.items()))

@@ -28,7 +28,7 @@ from uuid import UUID
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from db.models import Question, Step
-from db.trace_configuration import MODEL_SKILLS
+from db.run_spec import MODEL_SKILLS
 from db.traces import load_trace
 from evaluation.gold_reasoning import GoldReasoning
 from evaluation.gold_skills import OracleResponder

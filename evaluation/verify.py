@@ -5,21 +5,24 @@ they are used, so a verification that was killed continues without losing a ques
 twice for a reply.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from tempfile import TemporaryDirectory
 from threading import Event
-from typing import Any
 from uuid import UUID
 
 from db import attempts, leases, runs, verifications
 from db.attempts import MetricScore
-from db.database import Conflict, RowNotFound
+from db.database import Conflict, Database, RowNotFound
 from db.leases import Lease
 from db.model_calls import list_unfinished_usages
 from db.models import UNFINISHED_ENDINGS, Library, Project, Question, Run, Trace
-from db.projects import add_questions, find_project, get_or_create_project, has_questions
+from db.projects import add_questions, find_project, get_or_create_project, get_project, has_questions
+from db.run_spec import RunSpec
 from db.runs import RunOutcome
-from db.trace_configuration import MODEL_SKILLS, TraceConfiguration
+from db.schema import upgrade
+from db.serialization import field_values, insert_rows
 from db.verifications import VERIFICATION_NAME
 from evaluation.answer_notation import DateNotations
 from evaluation.bounded_scoring import score_within_limits
@@ -27,12 +30,13 @@ from evaluation.datasets import read_world_questions
 from evaluation.datasets.gold_names import GoldNames
 from evaluation.metrics import METRICS, GoldAnswer, Metric
 from evaluation.metrics.metric import Unscorable
-from evaluation.scoring import list_usages
+from evaluation.scoring import QuestionScore, describe_outcome, list_usages, sample_questions
 from evaluation.shared_model import SharedModel, TotalLimits, answer_in_parallel, ignore_note
 from evaluation.skill_sources import parse_skill_source
+from llm.usage import Usage
 from runs.ask import record_model_calls
-from runs.budget import MAX_CONCURRENT_QUESTIONS, RunLimits
-from runs.preparation import RunConfig, build_run, check_pins, find_pin_conflict, prepare_task
+from runs.budget import MAX_CONCURRENT_QUESTIONS
+from runs.preparation import build_reasoner, build_run, check_pins, find_pin_conflict, needs_model, prepare_task
 from runs.process import LeaseKeeper, hold_run_lock, is_worker_gone
 from runs.recorders import StoreRecorder
 from runs.runner import RunControl, run_reasoner
@@ -45,28 +49,8 @@ RETRYABLE_ENDINGS = ("failed", "limit")
 _BUSY = "another process is running this verification; wait for it, or stop it"
 
 
-@dataclass(frozen=True, slots=True)
-class VerificationPlan:
-    """The questions to verify, how they are answered, and within which limits."""
-
-    project: str
-    run_config: RunConfig
-    question_limit: int | None = None
-    """The number of questions, spread evenly over all; None for all."""
-    limits: RunLimits = field(default_factory=RunLimits)
-    """The limits of each question."""
-    repetitions: int = 1
-    """The number of times that each question is asked."""
-    answerable: bool = False
-    """Whether questions whose gold answer is that they cannot be answered are left out."""
-
-    def to_json(self) -> dict[str, Any]:
-        """The plan as the run's configuration stores it."""
-        repetitions = {} if self.repetitions == 1 else {"repetitions": self.repetitions}
-        limits = {"most": self.question_limit, "limits": self.limits.to_json()}
-        skills = {} if self.run_config.skills == MODEL_SKILLS else {"skills": self.run_config.skills}
-        answerable = {"answerable": True} if self.answerable else {}
-        return {**self.run_config.to_json(), **limits, **repetitions, **skills, **answerable}
+class NoQuestion(Conflict):
+    """A project has no question with a gold answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,52 +89,40 @@ def add_world_project(services: Services, world: str) -> Project:
     return project
 
 
-def start_verification(services: Services, plan: VerificationPlan, sample: Sequence[Question] | None = None) -> Run:
-    """Return the unfinished verification with this plan, model and world, or start a new one.
+def start_verification(services: Services, project_name: str, spec: RunSpec, *, goes_on: bool = True) -> Run:
+    """Start a run over the project's questions with gold answers, as many and as often as `spec` says.
 
-    With a `sample` of the project's questions a new one is started over these.
+    With `goes_on`, an unfinished run is returned instead that asks the same with the same model and world.
     """
-    plan_json = replace(plan, run_config=plan.run_config.pin(services)).to_json()
-    profile = plan.run_config.model_profile(services)
     with services.database.begin() as session:
-        project = find_project(session, plan.project)
+        project = find_project(session, project_name)
         if project is None:
-            raise RowNotFound(f"there is no project {plan.project!r}; `showhow questions import` makes one")
-        listed = verifications.list_gold_questions(session, project.id, answerable=plan.answerable)
-        questions = _sample_evenly(listed if sample is None else list(sample), plan.question_limit)
-
-        def is_begun(run: Run) -> bool:
-            is_same = run.finished_at is None and plan_json.items() <= run.configuration.items()
-            recorded = TraceConfiguration.from_json(run.configuration)
-            is_same &= (recorded.repetitions, recorded.skills) == (plan.repetitions, plan.run_config.skills)
-            is_same &= run.configuration.get("answerable", False) == plan.answerable
-            has_same_profile = profile is None or recorded.profile is None or recorded.profile["name"] == profile.name
-            return is_same and has_same_profile and find_pin_conflict(services, run) is None
-
-        begun = verifications.list_verifications(session, project.id) if sample is None else []
-        run = next(filter(is_begun, begun), None)
-        if run is None and not questions:
-            raise Conflict(f"no question of {plan.project!r} has a gold answer, so nothing can be verified")
-    if run is not None:
-        return _add_attempts(services, run, questions)
-    configuration = {"project_id": str(project.id), **plan_json}
-    return _start_verification(services, plan.run_config, project, configuration, questions)
+            raise RowNotFound(f"there is no project {project_name!r}; `showhow questions import` makes one")
+        listed = verifications.list_gold_questions(session, project.id, answerable=spec.answerable_only)
+        begun = verifications.list_verifications(session, project.id) if goes_on else []
+    run = build_run(services, spec.replace(project_id=project.id), name=VERIFICATION_NAME, project=project)
+    questions = sample_questions(listed, spec.sample, spec.seed)
+    former = next((other for other in begun if _asks_same(other, run) and not find_pin_conflict(services, other)), None)
+    if former is not None:
+        return _add_attempts(services, former, questions)
+    if not questions:
+        raise NoQuestion(f"no question of {project_name!r} has a gold answer, so nothing can be verified")
+    return _start_run(services, run, questions)
 
 
-def _start_verification(
-    services: Services,
-    config: RunConfig,
-    project: Project,
-    configuration: dict[str, Any],
-    questions: Sequence[Question],
-) -> Run:
-    run = build_run(
-        services,
-        config,
-        name=VERIFICATION_NAME,
-        project=project,
-        configuration=configuration,
-    )
+_WHAT_IS_ASKED = (
+    *("reasoner", "options", "library", "skills", "person_skills", "limits", "profile_name"),
+    *("project_id", "sample", "seed", "answerable_only", "repetitions", "repeats"),
+)
+
+
+def _asks_same(begun: Run, run: Run) -> bool:
+    """Whether an unfinished run asks the same in the same way."""
+    pairs = [(getattr(begun.spec, name), getattr(run.spec, name)) for name in _WHAT_IS_ASKED]
+    return begun.finished_at is None and all(there == here for there, here in pairs)
+
+
+def _start_run(services: Services, run: Run, questions: Sequence[Question]) -> Run:
     run.questions_hash = attempts.hash_questions(questions)
     with services.database.begin() as session:
         started = runs.start_run(session, run)
@@ -159,7 +131,7 @@ def _start_verification(
 
 def _add_attempts(services: Services, run: Run, questions: Sequence[Question]) -> Run:
     """Store the attempts that the run lacks, which are all of a new one, unless its questions have changed."""
-    repetitions = TraceConfiguration.from_json(run.configuration).repetitions
+    repetitions = run.spec.repetitions
     with services.database.read() as session:
         stored = attempts.count_attempts(session, run.id)
     if stored < len(questions) * repetitions and run.questions_hash == attempts.hash_questions(questions):
@@ -174,80 +146,113 @@ def start_repair_verification(services: Services, run: Run, freeze: Callable[[],
     An unfinished verification over these failures is returned instead.
     """
     with services.database.read() as session:
-        failed = [
-            question
-            for outcome in verifications.list_outcomes(session, run)
-            if outcome.is_finished
-            and not outcome.is_correct
-            and (question := session.get(Question, outcome.question_id)) is not None
-            and question.removal_id is None
-        ]
-        project_id = UUID(run.configuration["project_id"])
-        for later in verifications.list_verifications(session, project_id):
-            is_same = later.finished_at is None and later.configuration.get("again_of") == str(run.id)
-            if is_same and find_pin_conflict(services, later) is None:
-                return _add_attempts(services, later, failed)
+        outcomes = verifications.list_outcomes(session, run)
+        # A question that is asked several times may fail several times.
+        failed_ids = dict.fromkeys(row.question_id for row in outcomes if row.is_finished and not row.is_correct)
+        stored = [session.get(Question, question_id) for question_id in failed_ids]
+        failed = [question for question in stored if question is not None and question.removal_id is None]
+        project = session.get_one(Project, run.spec.project_id)
+        begun = verifications.list_verifications(session, project.id)
+    for later in begun:
+        is_same = later.finished_at is None and later.spec.repeats == run.id
+        if is_same and find_pin_conflict(services, later) is None:
+            return _add_attempts(services, later, failed)
     version = freeze()
-    configuration = {
-        **run.configuration,
-        "again_of": str(run.id),
-        "library": f"{version.name}:{version.number}",
-    }
+    spec = run.spec.replace(repeats=run.id, library=f"{version.name}:{version.number}")
+    return _start_run(services, build_run(services, spec, name=VERIFICATION_NAME, project=project), failed)
+
+
+@contextmanager
+def open_temporary_store(services: Services) -> Iterator[Services]:
+    """The same parts, with a database for runs that are not to be kept; it is removed after the block."""
+    with TemporaryDirectory(prefix="showhow-evaluation-") as folder:
+        store = Database(f"sqlite:///{folder}/showhow.db", lambda: services.redactor, is_durable=False)
+        try:
+            upgrade(store)
+            yield services.recording_in(store)
+        finally:
+            store.close()
+
+
+def copy_project(services: Services, recording: Services, name: str) -> None:
+    """Copy a project with its questions to the store in which runs over them are recorded."""
     with services.database.read() as session:
-        project = session.get_one(Project, project_id)
-    config = RunConfig.from_stored(TraceConfiguration.from_json(configuration))
-    return _start_verification(services, config, project, configuration, failed)
+        project = get_project(session, name)
+        questions = verifications.list_gold_questions(session, project.id)
+    with recording.database.begin() as session:
+        insert_rows(session, Project, [field_values(project)])
+        insert_rows(session, Question, [field_values(question) for question in questions])
 
 
-def _sample_evenly(questions: list[Question], limit: int | None) -> list[Question]:
-    """At most `limit` questions at even distances, so that each kind has its share."""
-    if limit is None or len(questions) <= limit:
-        return questions
-    return [questions[index * len(questions) // limit] for index in range(limit)]
+class Execution:
+    """Answers the open attempts of a run in this process."""
+
+    def __init__(self, services: Services, run_id: UUID, options: ExecutionOptions, stop: Event) -> None:
+        self._services, self._run_id, self._options, self._stop = services, run_id, options, stop
+        self.finished = self.total = 0
+        """The attempts that have ended, and all of the run."""
+        self.used = Usage()
+        """The usage of all model calls, those of earlier executions too."""
+        self.error: str | None = None
+        """Why the model is not available for any question; None while it is."""
+        self.reason: str | None = None
+        """Why questions are left at the end, as a sentence, if a limit or the model's server is the cause."""
+
+    def answer(self) -> Iterator[QuestionScore]:
+        """Answer the remaining questions, and yield how each ended.
+
+        Conflict if another process works on it, or if the model, the world or a question changed since it was started.
+        If it is stopped or reaches a limit, or the model's server fails, it can be continued later: such questions have
+        not failed.
+        """
+        services, run_id, options = self._services, self._run_id, self._options
+        with hold_run_lock(services.settings.home, str(run_id), _BUSY), LeaseKeeper(services.database) as keeper:
+            run = open_verification(services, run_id)
+            with services.database.begin() as session:
+                leases.stop_workers(session, run_id)
+                # This process holds the lock of the run, so a lease of its own is left over.
+                leases.end_leases_of(
+                    session, run_id, lambda worker: worker == keeper.taker.worker or is_worker_gone(worker)
+                )
+                at_work = leases.count_leased_by_worker(session, run_id)
+            if at_work:
+                raise Conflict(
+                    f"{next(iter(at_work))} is still at work on this verification; try again in a minute, or follow "
+                    "its workers with --workers"
+                )
+            with services.database.begin() as session:
+                runs.set_concurrency(session, run_id, options.concurrency)
+                runs.pause_run(session, run_id, is_paused=False)
+                if options.retry:
+                    attempts.reopen_attempts(session, run_id, RETRYABLE_ENDINGS)
+            worker = AttemptWorker(services, run, keeper, options, self._stop)
+            shared = worker.shared_model
+            with services.database.read() as session:
+                open_attempts = attempts.list_unfinished_attempts(session, run_id)
+                self.total = sum(group.attempts for group in attempts.group_attempts(session, run_id))
+            self.finished = self.total - len(open_attempts)
+            for score in answer_in_parallel(open_attempts, worker.work, shared, worker.get_concurrency, self._stop):
+                self.finished += 1
+                yield score
+            is_finished = finish_verification(services, run_id)
+            self.used, self.error = shared.used, shared.error
+            self.reason = None if is_finished else shared.error or shared.reason_for_stopping
 
 
 def run_verification(
     services: Services, run_id: UUID, options: ExecutionOptions, stop: Event, on_progress: Callable[[int, int], None]
 ) -> None:
-    """Answer the remaining questions; `on_progress` gets the finished and the total count.
+    """Answer the remaining questions (Execution); `on_progress` gets the finished and the total count.
 
-    Conflict if another process works on it, or if the model, the world or a question changed since it was started. If
-    it is stopped or reaches a limit, or the model's server fails, it can be continued later: such questions have not
-    failed.
+    Conflict, too, for an error of the model that every question would meet.
     """
-    with hold_run_lock(services.settings.home, str(run_id), _BUSY), LeaseKeeper(services.database) as keeper:
-        run = open_verification(services, run_id)
-        with services.database.begin() as session:
-            leases.stop_workers(session, run_id)
-            # This process holds the lock of the run, so a lease of its own is left over.
-            leases.end_leases_of(
-                session, run_id, lambda worker: worker == keeper.taker.worker or is_worker_gone(worker)
-            )
-            at_work = leases.count_leased_by_worker(session, run_id)
-        if at_work:
-            raise Conflict(
-                f"{next(iter(at_work))} is still at work on this verification; try again in a minute, or follow its "
-                "workers with --workers"
-            )
-        with services.database.begin() as session:
-            runs.set_concurrency(session, run_id, options.concurrency)
-            runs.pause_run(session, run_id, is_paused=False)
-            if options.retry:
-                attempts.reopen_attempts(session, run_id, RETRYABLE_ENDINGS)
-        worker = AttemptWorker(services, run, keeper, options, stop)
-        shared = worker.shared_model
-        with services.database.read() as session:
-            open_attempts = attempts.list_unfinished_attempts(session, run_id)
-            total = sum(group.attempts for group in attempts.group_attempts(session, run_id))
-        finished = total - len(open_attempts)
-        for _ in answer_in_parallel(open_attempts, worker.work, shared, worker.get_concurrency, stop):
-            finished += 1
-            on_progress(finished, total)
-        is_finished = finish_verification(services, run_id)
-        if shared.error:
-            raise Conflict(f"{shared.error} The same command again continues the verification.")
-        if not is_finished and (reason := shared.reason_for_stopping):
-            options.on_note(reason)
+    execution = Execution(services, run_id, options, stop)
+    for _ in execution.answer():
+        on_progress(execution.finished, execution.total)
+    if execution.error:
+        raise Conflict(f"{execution.error} The same command again continues the verification.")
+    if execution.reason:
+        options.on_note(execution.reason)
 
 
 def open_verification(services: Services, run_id: UUID) -> Run:
@@ -257,7 +262,7 @@ def open_verification(services: Services, run_id: UUID) -> Run:
         questions = attempts.list_asked_questions(session, run_id)
         count = attempts.count_attempts(session, run_id)
     check_pins(services, run)
-    if count < len(questions) * TraceConfiguration.from_json(run.configuration).repetitions:
+    if count < len(questions) * run.spec.repetitions:
         raise Conflict("this verification was interrupted while it was started; start it again to complete it")
     if run.questions_hash not in (None, attempts.hash_questions(questions)):
         raise Conflict(
@@ -321,11 +326,9 @@ class AttemptWorker:
         self._keeper = keeper
         self._options = options
         self._stop = stop
-        self._run_config = RunConfig.from_stored(TraceConfiguration.from_json(run.configuration))
-        self._limits = RunLimits(**{"steps": None, "seconds": None, **run.configuration["limits"]})
-        config = self._run_config
-        model = services.chat_client(config.profile) if config.needs_model else None
-        skill_source = parse_skill_source(config.skills)
+        spec = run.spec
+        model = services.chat_client(spec.profile_name) if needs_model(spec) else None
+        skill_source = parse_skill_source(spec.skills)
         self._make_responder = None if skill_source is None else skill_source.open(services, run.world)
         with services.database.read() as session:
             used = list_usages(attempts.group_attempts(session, run.id), list_unfinished_usages(session, run.id))
@@ -343,8 +346,8 @@ class AttemptWorker:
             concurrency = runs.get_concurrency(session, self._run.id)
         return (self._options.concurrency or MAX_CONCURRENT_QUESTIONS) if concurrency is None else concurrency
 
-    def work(self, attempt_id: UUID, abandon: Event | None = None) -> RunOutcome | None:
-        """Run the reasoner on the attempt's question, or continue its trace, and store the scores of the answer.
+    def work(self, attempt_id: UUID, abandon: Event | None = None) -> QuestionScore | None:
+        """Run the reasoner on the attempt's question, or continue its trace; store and return the scores of the answer.
 
         None if another worker has it, or if it is to be continued later. `abandon`, by default `stop`, ends it at once.
         """
@@ -355,16 +358,17 @@ class AttemptWorker:
             return None
         lease, trace, question, project = taken
         try:
-            outcome = self._answer(lease, trace, question, project, abandon or self._stop)
+            return self._answer(lease, trace, question, project, abandon or self._stop)
         except Conflict:
             if self._keeper.has_lost(lease):
                 return None
             raise
-        return None if outcome.ending in UNFINISHED_ENDINGS else outcome
 
-    def _answer(self, lease: Lease, trace: Trace, question: Question, project: Project, abandon: Event) -> RunOutcome:
+    def _answer(
+        self, lease: Lease, trace: Trace, question: Question, project: Project, abandon: Event
+    ) -> QuestionScore | None:
         with self._keeper.hold(lease, abandon) as lost:
-            task = prepare_task(self._services, question, project, self._run_config).task
+            task = prepare_task(self._services, question, project, self._run.spec).task
             task = replace(task, date_notation=self._notations.find(question))
             if self._make_responder is not None:
                 task = replace(task, responder=self._make_responder(question), context=replace(task.context, chat=None))
@@ -373,16 +377,15 @@ class AttemptWorker:
                 task = replace(task, context=replace(task.context, chat=chat))
             recorder = StoreRecorder(self._services.database, trace)
             outcome = run_reasoner(
-                self._run_config.make_reasoner(),
+                build_reasoner(self._run.spec),
                 record_model_calls(self._services, task, recorder, lease),
                 recorder,
-                RunControl(limits=self._limits, stop=lost),
+                RunControl(limits=self._run.spec.limits, stop=lost),
             )
-            self._store_scores(lease, question, outcome)
-            return outcome
+            return self._store_scores(lease, question, outcome)
 
-    def _store_scores(self, lease: Lease, question: Question, outcome: RunOutcome) -> None:
-        """Store the scores of the answer; of an unfinished attempt, when it is asked again."""
+    def _store_scores(self, lease: Lease, question: Question, outcome: RunOutcome) -> QuestionScore | None:
+        """Store and return the scores of the answer; of an unfinished attempt, store when it is asked again."""
         answers = outcome.answers
         gold = self.gold_names.name_all(question.gold_answers)
         scores = [] if answers is None else _score_by(answers.final_answer, gold, METRICS.values())
@@ -391,6 +394,9 @@ class AttemptWorker:
                 attempts.save_scores(session, lease.attempt_id, lease.token, scores)
             elif outcome.ending in UNFINISHED_ENDINGS and lease.for_workers:
                 leases.release_attempt(session, lease, self.shared_model.retry_delay)
+        if outcome.ending in UNFINISHED_ENDINGS:
+            return None
+        return describe_outcome(question, outcome, {score.metric: score.value for score in scores} or None)
 
     def _take(self, attempt_id: UUID) -> tuple[Lease, Trace, Question, Project] | None:
         taker = self._keeper.taker
@@ -399,10 +405,10 @@ class AttemptWorker:
             if attempt is None:
                 return None
             if attempt.trace_id is None:
-                trace = runs.start_run_trace(session, self._run, attempt.question_id, {"worker": taker.worker})
+                trace = runs.start_run_trace(session, self._run, attempt.question_id, taker.worker)
                 attempt.trace_id = trace.id
             else:
                 runs.reopen_run_trace(session, attempt.trace_id)
-                trace = runs.update_configuration(session, attempt.trace_id, {"worker": taker.worker})
+                trace = runs.update_result(session, attempt.trace_id, worker=taker.worker)
             lease = Lease(attempt.id, attempt.run_id, trace.id, attempt.lease_token, taker.for_workers)
             return lease, trace, *verifications.load_question(session, attempt.question_id)

@@ -29,7 +29,6 @@ from db.database import Conflict, Database, StoreError, StoreUnavailable
 from db.leases import LEASE_SECONDS, WaitingAttempt
 from db.model_calls import list_unfinished_usages
 from db.models import Run
-from db.trace_configuration import TraceConfiguration
 from evaluation.scoring import list_usages
 from evaluation.shared_model import SharedModel, ignore_note
 from evaluation.value_format import format_count
@@ -41,7 +40,7 @@ from evaluation.verify import (
     open_verification,
 )
 from runs.ask import ASK_ERRORS
-from runs.preparation import RunConfig
+from runs.preparation import needs_model
 from runs.process import LeaseKeeper, StopSignal, current_worker_id, is_worker_gone
 from runs.services import Services
 
@@ -78,8 +77,7 @@ def share_verification(services: Services, run_id: UUID, options: ExecutionOptio
     """
     check_workers_available(services)
     run = open_verification(services, run_id)
-    config = RunConfig.from_stored(TraceConfiguration.from_json(run.configuration))
-    model = services.chat_client(config.profile) if config.entry.needs_model else None
+    model = services.chat_client(run.spec.profile_name) if needs_model(run.spec) else None
     limits = options.limits
     with services.database.begin() as session:
         now = leases.database_time(session)

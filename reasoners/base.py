@@ -41,7 +41,6 @@ from reasoners.skills.skill import Responder, SkillCall, SkillResult
 from tools.tool import Tool, ToolContext, ToolResult
 from worlds.source import ErrorKind
 
-DEFAULT_STEP_LIMIT = 20
 """The step limit of a run, unless its reasoner or the user sets another."""
 
 
@@ -133,7 +132,7 @@ class FinalAnswer:
     answers: TraceAnswers
     usage: dict[str, Any] | None = None
     details: dict[str, Any] = field(default_factory=dict)
-    """Merged into the trace's configuration: the response, the agreement of the sources and so on."""
+    """Values for the trace's result (RunResult.add): the response, the agreement of the sources and so on."""
     expected_model_calls: int | None = None
     """The model calls that the method's plan needs without retries and fallbacks; None if that cannot be told."""
 

@@ -7,10 +7,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import Field, dataclass, fields
 from typing import Any
 
+from db.run_spec import DEFAULT_STEP_LIMIT
 from fewshot_library.selection import SelectionConfig
 from reasoners.atomr.agent import AtomR, AtomROptions
 from reasoners.atomr.skills import AGGREGATE, OPERATE, PLAN
-from reasoners.base import DEFAULT_STEP_LIMIT, Reasoner
+from reasoners.base import Reasoner
 from reasoners.baselines.chain_of_knowledge import (
     CORRECT_RATIONALE,
     DRAFT_RATIONALES,

@@ -14,9 +14,9 @@ from uuid import UUID
 from db import projects, runs, traces
 from db.database import StoreError
 from db.leases import Lease
-from db.models import Project, Run, Step, Trace
+from db.models import Step, Trace
+from db.run_spec import MODEL_SKILLS, DemonstrationReference, RunSpec
 from db.runs import ASK_RUN_NAME, RunOutcome
-from db.trace_configuration import MODEL_SKILLS, DemonstrationReference, TraceConfiguration
 from db.trace_record import TraceRecord
 from fewshot_library.selection import SelectionError
 from llm.errors import ChatError
@@ -25,9 +25,8 @@ from reasoners.base import ReasonerError, Task
 from reasoners.humaniq.options import AgentOptionsError
 from reasoners.registry import UnknownReasoner
 from reasoners.skills.skill import RejectedReply, Responder
-from runs.budget import RunLimits
 from runs.model_call_recorder import StoreModelCallRecorder
-from runs.preparation import RunConfig, build_bare_task, build_run, prepare_task
+from runs.preparation import build_bare_task, build_reasoner, build_run, prepare_task
 from runs.process import current_worker_id, is_worker_alive
 from runs.recorders import StoreRecorder
 from runs.runner import RunControl, run_reasoner
@@ -68,17 +67,15 @@ class FreeQuestion:
 
 @dataclass(frozen=True, slots=True)
 class AskRequest:
-    """A question or another task, the world to answer it in, the configuration and the limits."""
+    """A question or another task, the world to answer it in, and how it is answered."""
 
     question: str
     world: str
     """The name of the world; ignored if there is a project."""
-    run_config: RunConfig
-    limits: RunLimits = field(default_factory=RunLimits)
+    spec: RunSpec
+    """How it is answered; its date_notation (evaluation/answer_notation.py) is that of answers that are days."""
     project: str | None = None
     """The name of the project whose world, tools, instruction and answer format apply; None for the world alone."""
-    date_notation: DateNotation | None = None
-    """The notation of answers that are days (evaluation/answer_notation.py); None leaves them as they are given."""
 
 
 def _ignore_step(_step: Step) -> None:
@@ -127,17 +124,14 @@ class ActiveRun:
         return outcome
 
     def _run_reasoner(self, record: TraceRecord) -> RunOutcome:
-        configuration = TraceConfiguration.from_json(record.trace.configuration)
-        config = RunConfig.from_stored(configuration)
+        spec = record.spec
         try:
-            if configuration.skills != MODEL_SKILLS and self.responder is None:
-                raise ReasonerError(
-                    f"The skills of this run are played by {config.skills}: continue it on the Ask page."
-                )
-            notation = configuration.date_notation and DateNotation(configuration.date_notation)
-            task = self._load_task(record, configuration, config)
+            if spec.skills != MODEL_SKILLS and self.responder is None:
+                raise ReasonerError(f"The skills of this run are played by {spec.skills}: continue it on the Ask page.")
+            notation = spec.date_notation and DateNotation(spec.date_notation)
+            task = self._load_task(record, spec)
             task = replace(task, responder=self.responder, date_notation=notation or None)
-            reasoner = config.make_reasoner()
+            reasoner = build_reasoner(spec)
         except ASK_ERRORS as error:
             return self._record_failure(RunOutcome("failed", str(error)))
         self.phase = ""
@@ -153,16 +147,19 @@ class ActiveRun:
     def _receive_text(self, text: str) -> None:
         self.streamed_text += text
 
-    def _load_task(self, record: TraceRecord, configuration: TraceConfiguration, config: RunConfig) -> Task:
-        if configuration.demonstrations is not None:
-            task = _restore_task(self.services, record, configuration, config)
-        else:
-            task = prepare_task(self.services, record.question, record.project, config, is_evaluated=False).task
-            references = [
-                {"id": str(record.trace.id), "question": record.question.text} for record in task.demonstrations
-            ]
-            with self.services.database.begin() as session:
-                runs.update_configuration(session, self.trace_id, {"demonstrations": references})
+    def _load_task(self, record: TraceRecord, spec: RunSpec) -> Task:
+        """The task with the demonstrations that were selected when the run was started, or with a selection."""
+        if (references := record.trace.result.demonstrations) is not None:
+            with self.services.database.read() as session:
+                selected = list(traces.load_traces(session, [reference.id for reference in references]))
+            task = build_bare_task(self.services, record.question, record.project, spec)
+            return replace(task, demonstrations=selected)
+        task = prepare_task(self.services, record.question, record.project, spec, is_evaluated=False).task
+        shown = tuple(
+            DemonstrationReference(id=row.trace.id, question=row.question.text) for row in task.demonstrations
+        )
+        with self.services.database.begin() as session:
+            runs.update_result(session, self.trace_id, demonstrations=shown)
         return task
 
     def _record_failure(self, outcome: RunOutcome) -> RunOutcome:
@@ -185,54 +182,24 @@ def record_model_calls(services: Services, task: Task, steps: StoreRecorder, lea
 
 def begin_run(services: Services, request: AskRequest, control: RunControl | None = None) -> ActiveRun:
     """Store the question with a new run and trace; raises one of ASK_ERRORS if it cannot be asked."""
-    request.run_config.make_reasoner()
+    build_reasoner(request.spec)
     with services.database.read() as session:
         asked = projects.asked_questions_project(session, request.world, request.project)
     read_world_metadata(services.settings.worlds_folder, asked.world)
-    run = build_ask_run(services, request.run_config, asked, request.limits, request.date_notation)
+    run = build_run(services, request.spec, name=ASK_RUN_NAME, project=asked)
     text = request.question.strip()
     question = FreeQuestion(" ".join(text.split()) if request.project is None else text)
     with services.database.begin() as session:
         project = projects.collect_asked_questions(session, asked)
         projects.add_question(session, project.id, question)
         stored = projects.find_matching_question(session, project.id, question)
-        trace = runs.start_run_trace(session, runs.start_run(session, run), stored.id, {})
-    return ActiveRun(services, trace.id, replace(control or RunControl(), limits=request.limits))
+        trace = runs.start_run_trace(session, runs.start_run(session, run), stored.id, current_worker_id())
+    return ActiveRun(services, trace.id, replace(control or RunControl(), limits=request.spec.limits))
 
 
 def is_running(services: Services, trace: Trace) -> bool:
     """Whether a run of this process, or of another process on this host, is still working on the trace."""
     if trace.status != "draft" or trace.run_id is None:
         return False
-    worker = TraceConfiguration.from_json(trace.configuration).worker
+    worker = trace.result.worker
     return services.active_runs.get(trace.id) is not None if worker == current_worker_id() else is_worker_alive(worker)
-
-
-def build_ask_run(
-    services: Services, config: RunConfig, project: Project, limits: RunLimits, date_notation: str | None = None
-) -> Run:
-    """The run of a single question, with fixed versions of what it uses."""
-    pinned = config.pin(services)
-    profile = config.model_profile(services)
-    configuration = TraceConfiguration(
-        reasoner=pinned.reasoner,
-        options=dict(pinned.options),
-        library=pinned.library,
-        limits=limits.to_json(),
-        worker=current_worker_id(),
-        model=profile.model if profile else None,
-        person_skills=config.person_skills,
-        skills=config.skills,
-        date_notation=date_notation,
-    )
-    return build_run(services, pinned, name=ASK_RUN_NAME, project=project, configuration=configuration.to_json())
-
-
-def _restore_task(
-    services: Services, record: TraceRecord, configuration: TraceConfiguration, config: RunConfig
-) -> Task:
-    """The task with the demonstrations that were selected when the run was started."""
-    references: tuple[DemonstrationReference, ...] = configuration.demonstrations or ()
-    with services.database.read() as session:
-        demonstrations = list(traces.load_traces(session, [reference.id for reference in references]))
-    return replace(build_bare_task(services, record.question, record.project, config), demonstrations=demonstrations)

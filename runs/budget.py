@@ -1,4 +1,4 @@
-"""The limits of a run, and the meter that enforces them."""
+"""The meter that enforces the limits of a run (db/run_spec.RunLimits)."""
 
 import time
 from collections.abc import Iterable
@@ -7,37 +7,16 @@ from math import inf
 from typing import Any
 
 from db.models import Step
+from db.run_spec import RunLimits
 from llm.usage import Usage
-from reasoners.base import DEFAULT_STEP_LIMIT, CallBudget
+from reasoners.base import CallBudget
 
 MAX_CONCURRENT_QUESTIONS = 64
 """The most questions that one process answers at the same time."""
-DEFAULT_MAX_SECONDS = 600.0
 
 
 class RunLimitExceeded(Exception):
     """A run has reached a limit; the message names it."""
-
-
-@dataclass(frozen=True, slots=True)
-class RunLimits:
-    """The limits of a run; None for no limit."""
-
-    steps: int | None = DEFAULT_STEP_LIMIT
-    tokens: int | None = None
-    """Input and output tokens of all model calls."""
-    seconds: float | None = DEFAULT_MAX_SECONDS
-    """Seconds since the run was started or resumed."""
-    money: float | None = None
-    """US dollars."""
-    model_calls: int | None = None
-    """Calls of the model, by the reasoner and by its tools."""
-    retrievals: int | None = None
-    """Calls of tools."""
-
-    def to_json(self) -> dict[str, Any]:
-        """The limits that are set, by name."""
-        return {name: value for name, value in asdict(self).items() if value is not None}
 
 
 @dataclass(slots=True)
@@ -156,7 +135,7 @@ class BudgetMeter:
         return CallBudget(min(counts) + recorded.model_calls, retrievals + recorded.retrievals)
 
     def describe_calls(self) -> dict[str, Any]:
-        """The counts of calls and the critical path in seconds, as a trace's configuration stores them."""
+        """The counts of calls and the critical path in seconds, as a trace's result stores them."""
         expected = {} if self.expected_model_calls is None else {"model_calls_expected": self.expected_model_calls}
         reused = {"reused": self.reused} if self.reused else {}
         return {**asdict(self.calls), **expected, **reused, "critical_path": round(self.critical_path, 3)}

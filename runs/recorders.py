@@ -13,7 +13,6 @@ from db.model_calls import mark_lost_model_calls
 from db.models import SPAN_SKILL, Step, Trace
 from db.recording import NewStep, StepResult
 from db.runs import RunOutcome
-from db.trace_configuration import TraceConfiguration
 from llm.usage import Usage
 from reasoners.base import Action, to_step_result
 from reasoners.skills.skill import SkillCall, SkillResult, read_skill_step
@@ -188,7 +187,7 @@ class StoreRecorder:
 
 def _load_reusable_steps(database: Database, trace: Trace) -> Sequence[Step]:
     """The steps of the parent trace after the fork, if the run was begun to reuse them."""
-    if trace.parent_id is None or not TraceConfiguration.from_json(trace.configuration).reuses_parent_steps:
+    if trace.parent_id is None or not trace.result.reuses_parent_steps:
         return ()
     with database.read() as session:
         parent = traces.load_trace(session, trace.parent_id)

@@ -11,16 +11,15 @@ from uuid import UUID
 from db import runs, traces, users
 from db.database import Conflict
 from db.model_calls import mark_lost_model_calls
-from db.models import WAITING, Step
+from db.models import WAITING, Run, Step
+from db.run_spec import RunLimits, RunSpec
 from db.runs import ASK_RUN_NAME, RunOutcome, UnfinishedTrace
-from db.trace_configuration import TraceConfiguration
 from db.trace_record import TraceRecord
 from db.types import utc_now
 from reasoners.registry import find_reasoner
 from reasoners.skills.skill import check_written_reply, skill_name, written_step_data
-from runs.ask import ActiveRun, build_ask_run
-from runs.budget import RunLimits
-from runs.preparation import RunConfig, check_pins
+from runs.ask import ActiveRun
+from runs.preparation import build_reasoner, build_run, check_pins, find_entry
 from runs.process import current_worker_id, is_worker_gone, is_worker_local
 from runs.runner import RunControl
 from runs.services import Services
@@ -41,21 +40,22 @@ def resume_run(services: Services, trace_id: UUID, limits: RunLimits) -> ActiveR
         check_pins(services, record.run)
     with services.database.begin() as session:
         runs.reopen_run_trace(session, trace_id)
-        runs.update_configuration(session, trace_id, {"limits": limits.to_json(), "worker": current_worker_id()})
+        is_own = record.run is not None and record.run.spec.limits == limits
+        runs.update_result(session, trace_id, limits=None if is_own else limits, worker=current_worker_id())
     return ActiveRun(services, trace_id, RunControl(limits))
 
 
-def rerun_from_step(
-    services: Services, trace_id: UUID, position: int, config: RunConfig, limits: RunLimits
-) -> ActiveRun:
+def rerun_from_step(services: Services, trace_id: UUID, position: int, spec: RunSpec) -> ActiveRun:
     """Start a new run with a copy of the steps up to `position` (0 for none); the original trace is unchanged."""
-    config.make_reasoner()
+    build_reasoner(spec)
     with services.database.read() as session:
         record = traces.load_trace(session, trace_id)
-    run = build_ask_run(services, config, record.project, limits, _date_notation(record))
+    run = _build_rerun(services, spec, record)
     with services.database.begin() as session:
-        trace = runs.fork_run_trace(session, trace_id, position, runs.start_run(session, run))
-    return ActiveRun(services, trace.id, RunControl(limits))
+        started = runs.start_run(session, run)
+        trace = runs.fork_run_trace(session, trace_id, position, started)
+        runs.update_result(session, trace.id, worker=current_worker_id())
+    return ActiveRun(services, trace.id, RunControl(spec.limits))
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,39 +68,41 @@ class WrittenReply:
     """The name of the person."""
 
 
-def _date_notation(record: TraceRecord) -> str | None:
-    return TraceConfiguration.from_json(record.trace.configuration).date_notation
+def _build_rerun(services: Services, spec: RunSpec, record: TraceRecord) -> Run:
+    """The run that asks the trace's question again."""
+    spec = spec.replace(date_notation=record.spec.date_notation)
+    return build_run(services, spec, name=ASK_RUN_NAME, project=record.project)
 
 
-def rerun_with_reply(
-    services: Services, trace_id: UUID, written: WrittenReply, config: RunConfig, limits: RunLimits
-) -> ActiveRun:
+def rerun_with_reply(services: Services, trace_id: UUID, written: WrittenReply, spec: RunSpec) -> ActiveRun:
     """Start a new run that goes on from a step with the reply that a person has written.
 
     The run takes the results of the trace's later steps where the same is asked. RejectedReply if the skill cannot use
     the reply; the original trace is unchanged.
     """
-    config.make_reasoner()
+    build_reasoner(spec)
     with services.database.read() as session:
         record = traces.load_trace(session, trace_id)
     step = next((step for step in record.steps if step.position == written.position), None)
-    skill = None if step is None else config.entry.find_skill(step.skill)
+    skill = None if step is None else find_entry(spec).find_skill(step.skill)
     if step is None or skill is None:
-        raise Conflict(f"step {written.position} calls no skill of {config.reasoner}, so it has no reply to change")
+        raise Conflict(f"step {written.position} calls no skill of {spec.reasoner}, so it has no reply to change")
     reply = check_written_reply(skill, step.arguments, written.document)
-    run = build_ask_run(services, config, record.project, limits, _date_notation(record))
+    run = _build_rerun(services, spec, record)
     with services.database.begin() as session:
         editor_id = users.register_user(session, written.author).id
         revised = runs.RevisedReply(str(reply), written_step_data(reply, written.author), editor_id)
-        trace = runs.fork_run_trace(session, trace_id, step.position, runs.start_run(session, run), revised)
-    return ActiveRun(services, trace.id, RunControl(limits))
+        started = runs.start_run(session, run)
+        trace = runs.fork_run_trace(session, trace_id, step.position, started, revised)
+        runs.update_result(session, trace.id, worker=current_worker_id())
+    return ActiveRun(services, trace.id, RunControl(spec.limits))
 
 
 def list_awaited_steps(record: TraceRecord) -> list[Step]:
     """The steps of a waiting run whose replies a person has to write, in order; none of a run with another ending."""
     if record.trace.ending != WAITING:
         return []
-    names = TraceConfiguration.from_json(record.trace.configuration).person_skills
+    names = record.spec.person_skills
     return [
         step for step in record.steps if step.finished_at is None and step.tool is None and skill_name(step) in names
     ]
@@ -146,9 +148,8 @@ def end_interrupted_runs(services: Services) -> list[str]:
 
 
 def _is_abandoned(trace: UnfinishedTrace) -> bool:
-    worker = TraceConfiguration.from_json(trace.configuration).worker
-    if is_worker_local(worker):
-        return is_worker_gone(worker)
+    if is_worker_local(trace.worker):
+        return is_worker_gone(trace.worker)
     return utc_now() - trace.last_written_at > IDLE_TIME
 
 

@@ -21,6 +21,7 @@ from db.answer_formats import InvalidAnswer
 from db.database import StoreError
 from db.models import WAITING, Step
 from db.recording import StepResult
+from db.run_spec import RunLimits
 from db.runs import RunOutcome
 from llm.errors import ChatError
 from llm.usage import Usage
@@ -37,15 +38,13 @@ from reasoners.base import (
 )
 from reasoners.skills.skill import ModelResponder, SkillCall, SkillResult, answer_skill_call, skill_step_data
 from runs.branch_workers import CancellableWorkers, PersonAwaited, RunStopped, Strand, list_successors, next_move
-from runs.budget import BudgetMeter, CallCounts, RunLimitExceeded, RunLimits
+from runs.budget import BudgetMeter, CallCounts, RunLimitExceeded
 from runs.model_call_recorder import working_on_step
 from runs.recorders import NO_OUTCOME, RecordedSteps, StepRecorder, read_recorded, to_new_step
 from tools.arguments import ToolError
 from tools.read import read
 from tools.tool import ToolContext, ToolResult
 from worlds.source import ErrorKind, SourceError
-
-DEFAULT_CONCURRENCY = 8
 
 
 class RunRecorder(StepRecorder, Protocol):
@@ -79,7 +78,7 @@ class RunControl:
     stop: Event = field(default_factory=Event)
     on_text: Callable[[str], None] | None = None
     """Called with the model's text deltas in the thread that drives the run; None turns streaming off."""
-    concurrency: int = DEFAULT_CONCURRENCY
+    concurrency: int = 8
     """How many tools and skills of branches work at the same time."""
 
 

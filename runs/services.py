@@ -94,6 +94,18 @@ class Services:
         acting.__dict__["database"] = self.database.acting_as(actor)
         return acting
 
+    @cached_property
+    def library_database(self) -> "Database":
+        """The database of libraries and their demonstrations, whichever one runs are recorded in."""
+        return self.database
+
+    def recording_in(self, store: "Database") -> "Services":
+        """The same parts with another database for runs; libraries stay where they are."""
+        _ = self.library_database, self.encoder, self.telemetry, self._limits_place
+        recording = copy(self)
+        recording.__dict__["database"] = store
+        return recording
+
     @property
     def profile_file(self) -> ProfileFile:
         """The stored profiles of language models."""
@@ -309,7 +321,7 @@ class Services:
         from db.libraries import find_version, load_demonstrations  # noqa: PLC0415
         from fewshot_library.library import LoadedLibrary  # noqa: PLC0415
 
-        with self.database.read() as session:
+        with self.library_database.read() as session:
             version = find_version(session, reference)
             encoder = self.encoder
             with self._lock:
@@ -338,7 +350,7 @@ class Services:
             return library.narrow({entry.trace_id: list_actions(entry) for entry in entries})
         key = version.id, planning_skill.reference
         if key not in self._plan_libraries:
-            with self.database.read() as session:
+            with self.library_database.read() as session:
                 steps = load_skill_steps(session, version.id, planning_skill.name)
             shots = {trace: read_shot(planning_skill, step) for trace, step in steps.items()}
             shapes = {trace: planning_skill.shape(shot.reply) for trace, shot in shots.items() if shot is not None}

@@ -10,23 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from app.cli.options import (
-    DEFAULT_TIME_LIMIT,
-    CostLimitOption,
-    DemonstrationCountOption,
-    LibraryOption,
-    ModelCallLimitOption,
-    ProfileOption,
-    ReasonerOption,
-    ReasonerSettingsOption,
-    RetrievalLimitOption,
-    SelectionOption,
-    StepLimitOption,
-    TimeLimitOption,
-    TokenLimitOption,
-    build_limits,
-    parse_run_config,
-)
+from app.cli.options import LimitOptions, MethodArguments, parse_spec, with_options
 from app.cli.output import CommandError, emit
 from app.progress import print_progress
 from app.services import current_services
@@ -38,7 +22,6 @@ from db.unanswerable import read_unanswerable
 from evaluation.answer_notation import find_project_notation
 from reasoners.registry import default_reasoner
 from runs.ask import ASK_ERRORS, AskRequest, begin_run
-from runs.budget import RunLimits
 from runs.runner import RunControl
 from worlds.open import NO_WORLD
 
@@ -47,6 +30,7 @@ MAX_OBSERVATION_CHARACTERS = 160
 """Characters of an observation that are printed while the run goes on."""
 
 
+@with_options
 def ask(  # noqa: PLR0913 - every option of the verb is one parameter
     question: Annotated[str, typer.Argument(help="The question.")],
     *,
@@ -54,36 +38,24 @@ def ask(  # noqa: PLR0913 - every option of the verb is one parameter
     project: Annotated[
         str | None, typer.Option(help="The project whose world, tools, instruction and answer format apply.")
     ] = None,
-    reasoner: ReasonerOption = None,
-    library: LibraryOption = None,
-    k: DemonstrationCountOption = None,
-    mode: SelectionOption = None,
-    option: ReasonerSettingsOption = None,
-    profile: ProfileOption = None,
-    steps: StepLimitOption = None,
-    tokens: TokenLimitOption = None,
-    seconds: TimeLimitOption = DEFAULT_TIME_LIMIT,
-    money: CostLimitOption = None,
-    model_calls: ModelCallLimitOption = None,
-    retrievals: RetrievalLimitOption = None,
+    method: MethodArguments,
+    limits: LimitOptions,
     as_json: AsJson = False,
 ) -> None:
     """Have a reasoner answer a question: steps on stderr as they happen, the answer on stdout; Ctrl+C stops it."""
     if (world is None) == (project is None):
         raise typer.BadParameter("name either --world or --project.")
     services = current_services()
-    if reasoner is None:
+    if method.reasoner is None:
         entry = default_reasoner(has_model=bool(services.model_profiles()))
-        reasoner = entry.name
-        choice = f"the reasoner is {reasoner}"
+        choice = f"the reasoner is {entry.name}"
         reason = choice if entry.needs_model else f"no model is set up, so {choice}"
         print_progress(f"{reason}; --reasoner chooses another one")
-    config = parse_run_config(services, reasoner, library, k, mode, option, profile)
-    limits = build_limits(config, RunLimits(steps, tokens, seconds, money, model_calls, retrievals))
+    spec = parse_spec(services, method, limits)
     notation = find_project_notation(services.database, project)
     if notation is not None:
         print_progress(f"an answer that is a day is stored as those of {project}: {notation}")
-    request = AskRequest(question, world or NO_WORLD, config, limits, project, notation)
+    request = AskRequest(question, world or NO_WORLD, spec.replace(date_notation=notation), project)
     control = RunControl()
     try:
         with _stop_on_interrupt(control.stop), _print_waits():
@@ -154,7 +126,7 @@ def _print_step(step: Step) -> None:
 
 
 def _result_value(record: TraceRecord, outcome: RunOutcome) -> dict[str, Any]:
-    trace = record.trace
+    trace, spec = record.trace, record.spec
     return {
         "trace": str(trace.id),
         "question": record.question.text,
@@ -169,10 +141,10 @@ def _result_value(record: TraceRecord, outcome: RunOutcome) -> dict[str, Any]:
         "seconds": round(outcome.seconds, 3),
         "usage": outcome.usage,
         "reasoner": trace.reasoner,
-        "model": trace.configuration.get("model"),
-        "profile": trace.configuration.get("profile"),
+        "model": spec.model,
+        "profile": spec.profile,
         "details": outcome.details,
-        "demonstrations": trace.configuration.get("demonstrations", []),
+        "demonstrations": [reference.to_json() for reference in trace.result.demonstrations or ()],
     }
 
 

@@ -15,9 +15,10 @@ from app.cli.options import (
     LibraryReferenceArgument,
     ProjectFilter,
     RatingFilter,
+    SelectionOptions,
     TextFilter,
     build_demonstration_filter,
-    with_selection_options,
+    with_options,
 )
 from app.cli.output import CommandError, emit, fail_on_interrupt
 from app.cli.removals import add_removal_commands
@@ -48,7 +49,7 @@ from fewshot_library.library import (
     compute_statistics,
     list_actions,
 )
-from fewshot_library.selection import SelectionConfig, SelectionError
+from fewshot_library.selection import SelectionError
 from fewshot_library.sequence_similarity import DISTANCES, build_sequence_map
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
@@ -58,11 +59,11 @@ MAX_LISTED_SEQUENCES = 20
 """Sequences of the map that are printed; --json prints all."""
 
 
-@with_selection_options
+@with_options
 def usage(
     library: LibraryReferenceArgument,
     *,
-    config: SelectionConfig,
+    selection: SelectionOptions,
     project: Annotated[str, typer.Option(help="Select for the questions of this project.")],
     leave_out: LeaveOutOption = False,
     as_json: AsJson = False,
@@ -72,7 +73,7 @@ def usage(
     with fail_on_interrupt("The count was stopped; its results are not stored."):
         try:
             report = compute_usage(
-                current_services(), UsageRequest(library, project, config, leave_out), _print_progress
+                current_services(), UsageRequest(library, project, selection.build(), leave_out), _print_progress
             )
         except SelectionError as error:
             raise CommandError(str(error)) from error
@@ -255,12 +256,12 @@ def check(library: LibraryReferenceArgument, *, as_json: AsJson = False) -> None
 
 
 @app.command("select")
-@with_selection_options
+@with_options
 def select_(  # noqa: PLR0913 - every option of the verb is one parameter
     library: LibraryReferenceArgument,
     question: Annotated[str, typer.Argument(help="The question to select demonstrations for.")],
     *,
-    config: SelectionConfig,
+    selection: SelectionOptions,
     leave_out: LeaveOutOption = False,
     explain: Annotated[bool, typer.Option("--explain", help="Explain each pick.")] = False,
     as_json: AsJson = False,
@@ -268,7 +269,7 @@ def select_(  # noqa: PLR0913 - every option of the verb is one parameter
     """Select demonstrations for a question."""
     version, opened = current_services().open_library(library)
     try:
-        selected = opened.select(question, config, leave_out_itself=leave_out)
+        selected = opened.select(question, selection.build(), leave_out_itself=leave_out)
     except SelectionError as error:
         raise CommandError(str(error)) from error
     value = {"library": version.name, "number": version.number, **selected.to_json(opened)}

@@ -1,21 +1,25 @@
 """Options that several verbs share: the reasoner and its limits, filters of demonstrations, selection."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import fields, replace
+from collections.abc import Callable
+from copy import copy
+from dataclasses import Field, asdict, dataclass, fields
 from functools import wraps
 from inspect import Parameter, Signature, signature
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar, get_args, get_type_hints
 
 import typer
 
 from app.cli.output import CommandError
 from app.progress import print_progress
 from db.libraries import MODELS, PEOPLE, DemonstrationFilter
+from db.run_spec import DEFAULT_MAX_SECONDS, MODEL_SKILLS, RunLimits, RunSpec
+from evaluation.shared_model import TotalLimits
+from evaluation.skill_sources import SKILL_CHOICES, SkillSource, UnknownSkillSource, parse_skill_source
 from fewshot_library.selection import SELECTION_MODES, SelectionConfig, SelectionError
-from reasoners.humaniq.options import OPTION_CHOICES, SELECTION_DESCRIPTIONS, AgentOptionsError
+from reasoners.humaniq.options import SELECTION_DESCRIPTIONS, AgentOptionsError
 from reasoners.registry import REASONERS, ReasonerEntry, UnknownReasoner, default_reasoner, find_reasoner
-from runs.budget import DEFAULT_MAX_SECONDS, MAX_CONCURRENT_QUESTIONS, RunLimits
-from runs.preparation import RunConfig
+from runs.budget import MAX_CONCURRENT_QUESTIONS
+from runs.preparation import build_reasoner, find_profile
 from runs.services import Services
 
 ProjectFilter = Annotated[str | None, typer.Option("--project", help="Only traces of this project.")]
@@ -35,47 +39,30 @@ def build_demonstration_filter(**conditions: Any) -> DemonstrationFilter:
 LibraryReferenceArgument = Annotated[str, typer.Argument(help="NAME for its latest version, NAME:NUMBER for another.")]
 LeaveOutOption = Annotated[bool, typer.Option("--leave-out-itself", help="Never select the question itself.")]
 
-_SELECTION_OPTIONS: dict[str, Any] = {
-    "k": Annotated[int, typer.Option("-k", min=0, help="How many demonstrations to select.")],
-    "mode": Annotated[str, typer.Option(help=", ".join(SELECTION_MODES))],
-    "alpha": Annotated[float, typer.Option(help="Relevance weight.")],
-    "gamma": Annotated[
-        float, typer.Option(help="Diversity: how fast similarity falls with the distance of action sequences.")
-    ],
-    "distance": Annotated[
-        str,
-        typer.Option(
-            help="longer: edits divided by the length of the longer sequence; metric: the Yujian-Bo distance."
-        ),
-    ],
-    "exchange": Annotated[bool, typer.Option(help="Exchange picks while that raises the determinant.")],
-    "seed": Annotated[int, typer.Option(help="Random seed of the modes random and sample.")],
-    "balance": Annotated[float, typer.Option(help="Balance of the mode mmr; 1 is relevance alone.")],
-}
-"""The options of a verb for the fields of SelectionConfig; their defaults are those of the fields."""
-DistanceOption = _SELECTION_OPTIONS["distance"]
 
-
-def with_selection_options(verb: Callable[..., None]) -> Callable[..., None]:
-    """Replace the verb's parameter `config` by the options of a selection; the verb gets a valid SelectionConfig."""
+def with_options(verb: Callable[..., None]) -> Callable[..., None]:
+    """Replace the verb's parameters that are groups, dataclasses with a TITLE, by the options that their fields are."""
+    hints = get_type_hints(verb, include_extras=True)
+    groups = {name: kind for name, kind in hints.items() if hasattr(kind, "TITLE")}
 
     @wraps(verb)
     def run(**arguments: Any) -> None:
-        config = SelectionConfig(**{name: arguments.pop(name) for name in _SELECTION_OPTIONS})
-        try:
-            config.validate()
-        except SelectionError as error:
-            raise CommandError(str(error)) from error
-        verb(**arguments, config=config)
+        values = {
+            name: kind(**{option.name: arguments.pop(option.name) for option in fields(kind)})
+            for name, kind in groups.items()
+        }
+        verb(**arguments, **values)
 
-    defaults = {field.name: field.default for field in fields(SelectionConfig)}
     options = [
-        Parameter(name, Parameter.KEYWORD_ONLY, default=defaults[name], annotation=option)
-        for name, option in _SELECTION_OPTIONS.items()
+        Parameter(
+            option.name, Parameter.KEYWORD_ONLY, default=option.default, annotation=_option_in_group(kind, option)
+        )
+        for kind in groups.values()
+        for option in fields(kind)
     ]
     own = signature(verb).parameters.values()
     positional = [parameter for parameter in own if parameter.kind is Parameter.POSITIONAL_OR_KEYWORD]
-    keyword = [parameter for parameter in own if parameter not in positional and parameter.name != "config"]
+    keyword = [parameter for parameter in own if parameter not in positional and parameter.name not in groups]
     parameters = [*positional, *options, *keyword]
     # Typer reads the options from the signature and the annotations.
     run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
@@ -83,16 +70,52 @@ def with_selection_options(verb: Callable[..., None]) -> Callable[..., None]:
     return run
 
 
+def _option_in_group(kind: Any, option: Field[Any]) -> Any:
+    """The annotation of the option with the title under which --help shows it."""
+    plain, info = get_args(get_type_hints(kind, include_extras=True)[option.name])
+    info = copy(info)
+    info.rich_help_panel = kind.TITLE
+    return Annotated[plain, info]
+
+
+_SELECTED = SelectionConfig()
+DistanceOption = Annotated[
+    str,
+    typer.Option(help="longer: edits divided by the length of the longer sequence; metric: the Yujian-Bo distance."),
+]
+
+
+@dataclass(frozen=True)
+class SelectionOptions:
+    """How demonstrations are selected; the fields of SelectionConfig."""
+
+    TITLE: ClassVar[str] = "Selection of demonstrations"
+    k: Annotated[int, typer.Option("-k", min=0, help="How many demonstrations to select.")] = _SELECTED.k
+    mode: Annotated[str, typer.Option(help=", ".join(SELECTION_MODES))] = _SELECTED.mode
+    alpha: Annotated[float, typer.Option(help="Relevance weight.")] = _SELECTED.alpha
+    gamma: Annotated[
+        float, typer.Option(help="Diversity: how fast similarity falls with the distance of action sequences.")
+    ] = _SELECTED.gamma
+    distance: DistanceOption = _SELECTED.distance
+    exchange: Annotated[bool, typer.Option(help="Exchange picks while that raises the determinant.")] = (
+        _SELECTED.exchange
+    )
+    seed: Annotated[int, typer.Option(help="Random seed of the modes random and sample.")] = _SELECTED.seed
+    balance: Annotated[float, typer.Option(help="Balance of the mode mmr; 1 is relevance alone.")] = _SELECTED.balance
+
+    def build(self) -> SelectionConfig:
+        """The valid selection; CommandError for another one."""
+        config = SelectionConfig(**asdict(self))
+        try:
+            config.validate()
+        except SelectionError as error:
+            raise CommandError(str(error)) from error
+        return config
+
+
 _MODEL_REASONER, _FREE_REASONER = (default_reasoner(has_model=has_model).name for has_model in (True, False))
 _REASONER_HELP = "; ".join(f"{entry.name}: {entry.description}" for entry in REASONERS.values())
 _STEP_LIMITS = ", ".join(f"{entry.default_step_limit} with {entry.name}" for entry in REASONERS.values())
-ReasonerOption = Annotated[
-    str | None,
-    typer.Option(help=f"{_REASONER_HELP}. Default: {_FREE_REASONER}, or {_MODEL_REASONER} once a model is set up."),
-]
-LibraryOption = Annotated[
-    str | None, typer.Option("--library", help="Library version of the demonstrations, NAME or NAME:NUMBER.")
-]
 ProfileOption = Annotated[
     str | None,
     typer.Option(
@@ -101,30 +124,6 @@ ProfileOption = Annotated[
 ]
 GoldWorldOption = Annotated[
     str | None, typer.Option("--world", help="The world whose graph has the names of gold answers that are ids.")
-]
-AnswerableOption = Annotated[
-    bool, typer.Option("--answerable-only", help="Leave out the questions whose gold answer is that they have none.")
-]
-DemonstrationCountOption = Annotated[int | None, typer.Option("-k", min=0, help="Number of demonstrations.")]
-SelectionOption = Annotated[
-    str | None, typer.Option(help=f"How demonstrations are selected: {', '.join(SELECTION_DESCRIPTIONS)}")
-]
-ReasonerSettingsOption = Annotated[
-    list[str] | None,
-    typer.Option("--option", metavar="NAME=VALUE", help=f"Option of the reasoner: {', '.join(OPTION_CHOICES)} ..."),
-]
-StepLimitOption = Annotated[
-    int | None,
-    typer.Option(min=1, help=f"Stop a question after this many steps; default: {_STEP_LIMITS}."),
-]
-TokenLimitOption = Annotated[int | None, typer.Option(min=1, help="Stop a question after this many tokens.")]
-TimeLimitOption = Annotated[float, typer.Option(min=1, help="Stop a question after this many seconds.")]
-CostLimitOption = Annotated[float | None, typer.Option(min=0, help="Stop a question after this many US dollars.")]
-ModelCallLimitOption = Annotated[
-    int | None, typer.Option(min=1, help="Stop a question after this many calls of the model; plans are cut to fit.")
-]
-RetrievalLimitOption = Annotated[
-    int | None, typer.Option(min=1, help="Stop a question after this many calls of tools; plans are cut to fit.")
 ]
 ConcurrencyOption = Annotated[
     int, typer.Option(min=1, max=MAX_CONCURRENT_QUESTIONS, help="Number of questions answered in parallel.")
@@ -149,52 +148,143 @@ TotalTimeLimitOption = Annotated[
     float | None,
     typer.Option(min=1, help="Stop after this many seconds; until then, questions that the server failed are retried."),
 ]
-DEFAULT_TIME_LIMIT = DEFAULT_MAX_SECONDS
 
 
-def parse_run_config(  # noqa: PLR0913, PLR0917 - one parameter for each option of the verbs
-    services: Services,
-    reasoner: str | None,
-    library: str | None,
-    k: int | None,
-    mode: str | None,
-    options: Sequence[str] | None,
-    profile: str | None,
-    *,
-    uses_model: bool = True,
-) -> RunConfig:
-    """Build the configuration of a run; raises CommandError for an unknown or invalid value.
+@dataclass(frozen=True)
+class MethodArguments:
+    """How questions are answered (`parse_spec`)."""
 
-    Without `uses_model`, a reasoner that needs a model does without, since something else replies to its skills.
+    TITLE: ClassVar[str] = "Reasoner and model"
+    reasoner: Annotated[
+        str | None,
+        typer.Option(help=f"{_REASONER_HELP}. Default: {_FREE_REASONER}, or {_MODEL_REASONER} once a model is set up."),
+    ] = None
+    library: Annotated[
+        str | None, typer.Option("--library", help="Library version of the demonstrations, NAME or NAME:NUMBER.")
+    ] = None
+    k: Annotated[int | None, typer.Option("-k", min=0, help="Number of demonstrations.")] = None
+    mode: Annotated[
+        str | None, typer.Option(help=f"How demonstrations are selected: {', '.join(SELECTION_DESCRIPTIONS)}")
+    ] = None
+    option: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--option", metavar="NAME=VALUE", help="Option of the reasoner; `reasoners show NAME` lists them."
+        ),
+    ] = None
+    profile: ProfileOption = None
+
+
+@dataclass(frozen=True)
+class PlayedMethodArguments(MethodArguments):
+    """How questions are answered, and what replies to skills in place of the model."""
+
+    skills: Annotated[str, typer.Option(help=f"What replies to the skills of a reasoner: {SKILL_CHOICES}.")] = (
+        MODEL_SKILLS
+    )
+
+
+@dataclass(frozen=True)
+class LimitOptions:
+    """The fields of RunLimits."""
+
+    TITLE: ClassVar[str] = "Limits of each question"
+    steps: Annotated[
+        int | None, typer.Option(min=1, help=f"Stop a question after this many steps; default: {_STEP_LIMITS}.")
+    ] = None
+    tokens: Annotated[int | None, typer.Option(min=1, help="Stop a question after this many tokens.")] = None
+    seconds: Annotated[float, typer.Option(min=1, help="Stop a question after this many seconds.")] = (
+        DEFAULT_MAX_SECONDS
+    )
+    money: Annotated[float | None, typer.Option(min=0, help="Stop a question after this many US dollars.")] = None
+    model_calls: Annotated[
+        int | None,
+        typer.Option(min=1, help="Stop a question after this many calls of the model; plans are cut to fit."),
+    ] = None
+    retrievals: Annotated[
+        int | None, typer.Option(min=1, help="Stop a question after so many calls of tools; plans are cut to fit.")
+    ] = None
+
+
+@dataclass(frozen=True)
+class TotalOptions:
+    """The limits of all questions together."""
+
+    TITLE: ClassVar[str] = "Limits of all questions together"
+    most_money: TotalCostLimitOption = None
+    most_tokens: TotalTokenLimitOption = None
+    most_seconds: TotalTimeLimitOption = None
+
+    def build(self) -> TotalLimits:
+        """The limits."""
+        return TotalLimits(self.most_money, self.most_tokens, self.most_seconds)
+
+
+@dataclass(frozen=True)
+class SampleOptions:
+    """Which of the questions are asked."""
+
+    TITLE: ClassVar[str] = "Choice of questions"
+    limit: Annotated[
+        int | None, typer.Option(min=1, help="Sample size, evenly over the kinds of questions; default: all.")
+    ] = None
+    seed: Annotated[
+        int, typer.Option(min=0, help="Random seed of the sample; the same seed gives the same questions.")
+    ] = 0
+    answerable: Annotated[
+        bool,
+        typer.Option("--answerable-only", help="Leave out the questions whose gold answer is that they have none."),
+    ] = False
+
+    def choose(self, spec: RunSpec) -> RunSpec:
+        """The specification with this choice."""
+        return spec.replace(sample=self.limit, seed=self.seed, answerable_only=self.answerable)
+
+
+def parse_spec(services: Services, method: MethodArguments, limits: LimitOptions) -> RunSpec:
+    """How a run answers questions; raises CommandError for an unknown or invalid value.
+
+    A reasoner whose skills something else plays does without a model. The default step limit is that of the reasoner.
     """
     has_model = bool(services.model_profiles())
+    skills = method.skills if isinstance(method, PlayedMethodArguments) else MODEL_SKILLS
+    uses_model = _parse_skills(skills) is None
     try:
-        entry = find_reasoner(reasoner) if reasoner else default_reasoner(has_model=has_model)
-        values = dict(_parse_option(option, entry) for option in options or ())
-        values |= {name: value for name, value in (("k", k), ("selection", mode)) if value is not None}
+        entry = find_reasoner(method.reasoner) if method.reasoner else default_reasoner(has_model=has_model)
+        values = dict(_parse_option(option, entry) for option in method.option or ())
+        values |= {name: value for name, value in (("k", method.k), ("selection", method.mode)) if value is not None}
         if values and not entry.option_names:
             print_progress(f"{entry.name} has no options; it ignores -k, --mode and --option")
             values = {}
-        config = RunConfig(entry.name, values, library, profile)
-        config.make_reasoner()
+        spec = RunSpec(
+            reasoner=entry.name,
+            options=values,
+            library=method.library,
+            profile=None if method.profile is None else {"name": method.profile},
+            skills=skills,
+            limits=RunLimits(**asdict(limits) | {"steps": limits.steps or entry.default_step_limit}),
+        )
+        build_reasoner(spec)
     except (UnknownReasoner, AgentOptionsError) as error:
         raise CommandError(str(error)) from error
     if not uses_model:
-        return config
+        return spec
     if entry.needs_model and not has_model:
         raise CommandError(
             f"{entry.name} needs a language model: add a profile on the Settings page, set SHOWHOW_MODEL, or use "
             f"--reasoner {_FREE_REASONER}"
         )
-    if profile is not None and not entry.needs_model:
+    if method.profile is not None and not entry.needs_model:
         raise CommandError(f"{entry.name} needs no language model; leave out --profile, or choose another reasoner")
-    config.model_profile(services)
-    return config
+    find_profile(services, spec)
+    return spec
 
 
-def build_limits(config: RunConfig, limits: RunLimits) -> RunLimits:
-    """The limits of each question; the default step limit is that of the reasoner."""
-    return limits if limits.steps is not None else replace(limits, steps=config.default_step_limit)
+def _parse_skills(text: str) -> SkillSource | None:
+    try:
+        return parse_skill_source(text)
+    except UnknownSkillSource as error:
+        raise typer.BadParameter(str(error)) from error
 
 
 def _parse_option(option: str, entry: ReasonerEntry) -> tuple[str, Any]:

@@ -1,6 +1,7 @@
 """`showhow compare RUN ...` and `showhow runs list | score | export | import`: runs side by side, and as logs."""
 
 import io
+import json
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -9,10 +10,17 @@ from uuid import UUID
 
 import typer
 
-from app.cli.options import GoldWorldOption
+from app.cli.options import GoldWorldOption, TotalOptions, with_options
 from app.cli.output import CommandError, UnboundedOption, emit, fail_on_interrupt, open_atomically
 from app.cli.removals import add_removal_commands
 from app.cli.score import report_lines
+from app.cli.verify import (
+    ExecutionArguments,
+    change_concurrency,
+    execute_run,
+    load_run,
+    print_report,
+)
 from app.imports import finish_interrupted_imports
 from app.progress import print_progress
 from app.services import current_services
@@ -48,6 +56,7 @@ from evaluation.statistics import Estimate
 from evaluation.value_format import TABLE_WRITERS, format_cost, format_p_value
 from fewshot_library.formats.format import FormatError
 from guard.input_bounds import bounded_work
+from runs.budget import MAX_CONCURRENT_QUESTIONS
 
 TEXT, LATEX = "text", "latex"
 FORMATS = (TEXT, *TABLE_WRITERS, LATEX)
@@ -228,6 +237,54 @@ def list_runs(*, project: ProjectOption = None, as_json: AsJson = False) -> None
 
 def _score(row: Mapping[str, Any]) -> str:
     return "F1 -   " if row["f1"] is None else f"F1 {row['f1']:.2f}"
+
+
+app.command("compare")(compare)
+RunArgument = Annotated[str, typer.Argument(help="The id of a verification; `runs list` lists them.")]
+AtOnceOption = Annotated[
+    int | None, typer.Option(min=1, max=MAX_CONCURRENT_QUESTIONS, help="Questions at the same time from now on.")
+]
+
+
+@app.command()
+def show(run: RunArgument, *, as_json: AsJson = False) -> None:
+    """Show how a verification was asked, as far as it is not the default, and its figures."""
+    services = current_services()
+    stored = load_run(services, run)
+    print_progress(json.dumps(stored.spec.to_json(), ensure_ascii=False))
+    print_report(services, stored, as_json=as_json)
+
+
+@app.command()
+def pause(run: RunArgument) -> None:
+    """Have the processes that work on a verification begin no question."""
+    services = current_services()
+    change_concurrency(services, load_run(services, run), is_paused=True, concurrency=None)
+
+
+@app.command()
+def resume(run: RunArgument, *, at_once: AtOnceOption = None) -> None:
+    """End the pause of a verification, or change its questions at the same time while it works."""
+    services = current_services()
+    change_concurrency(services, load_run(services, run), is_paused=False, concurrency=at_once)
+
+
+@app.command("continue")
+@with_options
+def continue_(
+    run: RunArgument, *, totals: TotalOptions, execution: ExecutionArguments, as_json: AsJson = False
+) -> None:
+    """Ask the questions of a verification that are left."""
+    services = current_services()
+    execute_run(services, load_run(services, run), execution, totals, as_json=as_json)
+
+
+@app.command()
+@with_options
+def retry(run: RunArgument, *, totals: TotalOptions, execution: ExecutionArguments, as_json: AsJson = False) -> None:
+    """Ask again the questions of a verification that failed or reached a limit, with those that are left."""
+    services = current_services()
+    execute_run(services, load_run(services, run), execution, totals, retry=True, as_json=as_json)
 
 
 @app.command()

@@ -5,33 +5,20 @@
 
 import signal
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass
 from threading import Event
-from typing import Annotated
+from typing import Annotated, ClassVar
 from uuid import UUID
 
 import typer
 
 from app.cli.options import (
-    DEFAULT_TIME_LIMIT,
-    AnswerableOption,
-    CostLimitOption,
-    DemonstrationCountOption,
-    LibraryOption,
-    ModelCallLimitOption,
-    ProfileOption,
-    ReasonerOption,
-    ReasonerSettingsOption,
-    RetrievalLimitOption,
-    SelectionOption,
-    StepLimitOption,
-    TimeLimitOption,
-    TokenLimitOption,
-    TotalCostLimitOption,
-    TotalTimeLimitOption,
-    TotalTokenLimitOption,
-    build_limits,
-    parse_run_config,
+    LimitOptions,
+    PlayedMethodArguments,
+    SampleOptions,
+    TotalOptions,
+    parse_spec,
+    with_options,
 )
 from app.cli.output import CommandError, emit, fail_on_interrupt
 from app.progress import print_count, print_progress
@@ -41,7 +28,6 @@ from db.leases import LEASE_SECONDS
 from db.models import Run
 from db.projects import find_project
 from db.renaming import name_run
-from db.trace_configuration import MODEL_SKILLS, TraceConfiguration
 from evaluation.metrics import METRICS, format_means
 from evaluation.repairs import freeze_repairs, list_failures
 from evaluation.scoring import (
@@ -51,12 +37,9 @@ from evaluation.scoring import (
     load_figures,
     load_verification_report,
 )
-from evaluation.shared_model import TotalLimits
-from evaluation.skill_sources import SKILL_CHOICES, parse_skill_source
 from evaluation.verify import (
     DEFAULT_CONCURRENCY,
     ExecutionOptions,
-    VerificationPlan,
     add_world_project,
     run_verification,
     start_repair_verification,
@@ -64,34 +47,16 @@ from evaluation.verify import (
 )
 from evaluation.worker import Worker, WorkerOptions, follow_workers, share_verification
 from fewshot_library.library import LeakageError
-from runs.budget import MAX_CONCURRENT_QUESTIONS, RunLimits
+from runs.budget import MAX_CONCURRENT_QUESTIONS
 from runs.process import current_worker_id
 from runs.services import Services
 
 
-def verify(  # noqa: PLR0913 - every option of the verb is one parameter
-    *,
-    project: Annotated[str | None, typer.Option(help="Ask the questions of this project.")] = None,
-    world: Annotated[
-        str | None, typer.Option(help="Ask a world's own questions, in a project that is made for them.")
-    ] = None,
-    reasoner: ReasonerOption = None,
-    library: LibraryOption = None,
-    k: DemonstrationCountOption = None,
-    mode: SelectionOption = None,
-    option: ReasonerSettingsOption = None,
-    profile: ProfileOption = None,
-    skills: Annotated[
-        str, typer.Option(help=f"What replies to the skills of a reasoner: {SKILL_CHOICES}.")
-    ] = MODEL_SKILLS,
-    limit: Annotated[int | None, typer.Option(min=1, help="Sample size, drawn evenly from all questions.")] = None,
-    steps: StepLimitOption = None,
-    tokens: TokenLimitOption = None,
-    seconds: TimeLimitOption = DEFAULT_TIME_LIMIT,
-    money: CostLimitOption = None,
-    model_calls: ModelCallLimitOption = None,
-    retrievals: RetrievalLimitOption = None,
-    answerable: AnswerableOption = False,
+@dataclass(frozen=True)
+class ExecutionArguments:
+    """How the questions are asked."""
+
+    TITLE: ClassVar[str] = "How the questions are asked"
     at_once: Annotated[
         int | None,
         typer.Option(
@@ -99,40 +64,52 @@ def verify(  # noqa: PLR0913 - every option of the verb is one parameter
             max=MAX_CONCURRENT_QUESTIONS,
             help=f"Questions at the same time, by default {DEFAULT_CONCURRENCY}; with --workers as many as they can.",
         ),
+    ] = None
+    workers: Annotated[
+        bool, typer.Option("--workers", help="Have `showhow worker` processes, on any machine, ask the questions.")
+    ] = False
+    detach: Annotated[bool, typer.Option("--detach", help="With --workers: do not wait for them.")] = False
+    priority: Annotated[
+        int, typer.Option(min=-1000, max=1000, help="With --workers: higher numbers are worked on first.")
+    ] = 0
+
+
+AsJson = Annotated[bool, typer.Option("--json", help=f"Print JSON with {', '.join(METRICS)}.")]
+
+
+@with_options
+def verify(  # noqa: PLR0913 - every option of the verb is one parameter
+    *,
+    project: Annotated[str | None, typer.Option(help="Ask the questions of this project.")] = None,
+    world: Annotated[
+        str | None, typer.Option(help="Ask a world's own questions, in a project that is made for them.")
     ] = None,
-    most_money: TotalCostLimitOption = None,
-    most_tokens: TotalTokenLimitOption = None,
-    most_seconds: TotalTimeLimitOption = None,
+    method: PlayedMethodArguments,
+    sample: SampleOptions,
+    limits: LimitOptions,
+    totals: TotalOptions,
+    execution: ExecutionArguments,
     repetitions: Annotated[
         int, typer.Option(min=1, max=100, help="Ask each question so many times, and report pass@k and pass^k.")
     ] = 1,
     retry: Annotated[
         bool, typer.Option("--retry", help="Ask again the questions that failed or reached a limit.")
     ] = False,
-    go_on: Annotated[str | None, typer.Option(metavar="ID", help="Continue this verification.")] = None,
+    go_on: Annotated[
+        str | None, typer.Option(metavar="ID", help="Continue this verification, as `runs continue`.")
+    ] = None,
     again: Annotated[
         str | None, typer.Option(metavar="ID", help="Freeze the repairs of a verification and ask its failures again.")
     ] = None,
     freeze_as: Annotated[
         str | None, typer.Option(metavar="NAME", help="With --again: the name of the library.")
     ] = None,
-    pause: Annotated[
-        str | None, typer.Option(metavar="ID", help="Have the process that works on a verification begin no question.")
-    ] = None,
-    resume: Annotated[
-        str | None, typer.Option(metavar="ID", help="End its pause; --at-once changes its questions at the same time.")
-    ] = None,
-    workers: Annotated[
-        bool, typer.Option("--workers", help="Have `showhow worker` processes, on any machine, ask the questions.")
-    ] = False,
-    detach: Annotated[bool, typer.Option("--detach", help="With --workers: do not wait for them.")] = False,
-    priority: Annotated[
-        int, typer.Option(min=-1000, max=1000, help="With --workers: higher numbers are worked on first.")
-    ] = 0,
+    pause: Annotated[str | None, typer.Option(metavar="ID", help="Begin no question of it, as `runs pause`.")] = None,
+    resume: Annotated[str | None, typer.Option(metavar="ID", help="End its pause, as `runs resume`.")] = None,
     name: Annotated[str | None, typer.Option(help="The name of the verification, by which lists show it.")] = None,
     note: Annotated[str | None, typer.Option(help="A note on it.")] = None,
     list_all: Annotated[bool, typer.Option("--list", help="List the verifications of the project.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help=f"Print JSON with {', '.join(METRICS)}.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Ask a project's questions and score the answers; the same command again continues an interrupted verification.
 
@@ -146,37 +123,25 @@ def verify(  # noqa: PLR0913 - every option of the verb is one parameter
         _list_verifications(services, project, as_json=as_json)
         return
     if pause is not None or resume is not None:
-        _change_concurrency(
-            services, _parse_run_id(str(pause or resume)), is_paused=pause is not None, concurrency=at_once
-        )
+        run = load_run(services, str(pause or resume))
+        change_concurrency(services, run, is_paused=pause is not None, concurrency=execution.at_once)
         return
     if again is not None:
-        run = _start_repairs(services, _parse_run_id(again), freeze_as)
+        run = _start_repairs(services, load_run(services, again), freeze_as)
     elif go_on is not None:
-        run = _load_run(services, _parse_run_id(go_on))
+        run = load_run(services, go_on)
     elif (project is None) == (world is None):
         raise typer.BadParameter(
             "name a project with --project or a world with --world, or a verification with --again"
         )
     else:
         chosen = add_world_project(services, str(world)).name if project is None else project
-        uses_model = parse_skill_source(skills) is None
-        config = parse_run_config(services, reasoner, library, k, mode, option, profile, uses_model=uses_model)
-        config = replace(config, skills=skills)
-        limits = build_limits(config, RunLimits(steps, tokens, seconds, money, model_calls, retrievals))
-        plan = VerificationPlan(chosen, config, limit, limits, repetitions, answerable=answerable)
-        run = start_verification(services, plan)
+        spec = sample.choose(parse_spec(services, method, limits)).replace(repetitions=repetitions)
+        run = start_verification(services, chosen, spec)
     if name is not None or note is not None:
         with services.database.begin() as session:
             run = name_run(session, run.id, title=name, note=note)
-    concurrency = at_once if workers else at_once or DEFAULT_CONCURRENCY
-    totals = TotalLimits(most_money, most_tokens, most_seconds)
-    options = ExecutionOptions(concurrency, totals, retry, print_progress, priority=priority)
-    if workers and detach:
-        share_verification(services, run.id, options)
-        emit({"id": str(run.id)}, f"workers ask the questions of verification {run.id}", as_json=as_json)
-        return
-    _execute(services, run, options, with_workers=workers, as_json=as_json)
+    execute_run(services, run, execution, totals, retry=retry, as_json=as_json)
 
 
 def worker(
@@ -212,9 +177,8 @@ def worker(
     emit(report, f"the worker was stopped after {process.finished_count:,} questions", as_json=as_json)
 
 
-def _change_concurrency(services: Services, run_id: UUID, *, is_paused: bool, concurrency: int | None) -> None:
+def change_concurrency(services: Services, run: Run, *, is_paused: bool, concurrency: int | None) -> None:
     """Pause the verification, or have it work on so many questions at the same time; None leaves their number."""
-    run = _load_run(services, run_id)
     if run.finished_at is not None:
         raise CommandError("this verification is finished; there is nothing to pause or to resume")
     with services.database.begin() as session:
@@ -226,49 +190,64 @@ def _change_concurrency(services: Services, run_id: UUID, *, is_paused: bool, co
     print_progress(f"verification {run.id}: {change}")
 
 
-def _execute(services: Services, run: Run, options: ExecutionOptions, *, with_workers: bool, as_json: bool) -> None:
+def execute_run(  # noqa: PLR0913 - what the verbs say about it
+    services: Services,
+    run: Run,
+    execution: ExecutionArguments,
+    totals: TotalOptions,
+    *,
+    retry: bool = False,
+    as_json: bool = False,
+) -> None:
     """Ask the questions that are left, here or by workers, and print the report."""
+    concurrency = execution.at_once if execution.workers else execution.at_once or DEFAULT_CONCURRENCY
+    options = ExecutionOptions(concurrency, totals.build(), retry, print_progress, priority=execution.priority)
+    if execution.workers and execution.detach:
+        share_verification(services, run.id, options)
+        emit({"id": str(run.id)}, f"workers ask the questions of verification {run.id}", as_json=as_json)
+        return
     count = load_figures(services.database, run.id)["questions"]
-    print_progress(f"verification {run.id} over {count:,} questions with {run.model or 'no model'}")
-    print_progress(describe_power(count // TraceConfiguration.from_json(run.configuration).repetitions))
+    print_progress(f"verification {run.id} over {count:,} questions with {run.spec.model or 'no model'}")
+    print_progress(describe_power(count // run.spec.repetitions))
     with fail_on_interrupt("the verification was stopped; the same command continues it"):
-        if with_workers:
+        if execution.workers:
             share_verification(services, run.id, options)
             follow_workers(services, run.id, options, _print_progress)
         else:
             run_verification(services, run.id, options, Event(), _print_progress)
-    report = load_verification_report(services.database, run) | {"before": _previous_report(services, run)}
-    emit(report, "\n".join(_format_report(services, report)), as_json=as_json)
+    report = print_report(services, run, as_json=as_json)
     if report["left"]:
         raise CommandError(f"{report['left']:,} questions are left; `showhow verify --go-on {run.id}` continues")
 
 
+def print_report(services: Services, run: Run, *, as_json: bool) -> VerificationReport:
+    """Print the figures of a verification, and return them."""
+    report = load_verification_report(services.database, run) | {"before": _previous_report(services, run)}
+    emit(report, "\n".join(_format_report(services, report)), as_json=as_json)
+    return report
+
+
 def _previous_report(services: Services, run: Run) -> VerificationReport | None:
     """The scores of the same questions in the previous verification; None for a first verification."""
-    previous_id = run.configuration.get("again_of")
-    if previous_id is None:
-        return None
-    return load_figures(services.database, UUID(previous_id), asked_in=run.id)
+    previous_id = run.spec.repeats
+    return None if previous_id is None else load_figures(services.database, previous_id, asked_in=run.id)
 
 
 def _print_progress(done: int, total: int) -> None:
     print_count(done, total, "questions")
 
 
-def _parse_run_id(text: str) -> UUID:
+def load_run(services: Services, text: str) -> Run:
+    """The verification with this id."""
     try:
-        return UUID(text)
+        run_id = UUID(text)
     except ValueError as error:
         raise CommandError(f"{text!r} is not the id of a verification; `showhow verify --list` lists them") from error
-
-
-def _load_run(services: Services, run_id: UUID) -> Run:
     with services.database.read() as session:
         return verifications.find_verification(session, run_id)
 
 
-def _start_repairs(services: Services, run_id: UUID, name: str | None) -> Run:
-    run = _load_run(services, run_id)
+def _start_repairs(services: Services, run: Run, name: str | None) -> Run:
     try:
         return start_repair_verification(services, run, lambda: freeze_repairs(services, run, current_author(), name))
     except LeakageError as error:
@@ -299,9 +278,7 @@ def _format_report(services: Services, report: VerificationReport) -> Iterator[s
         yield f"{report['left']:,} questions are left"
     if report["unavailable"]:
         yield f"{report['unavailable']:,} questions met an unavailable source; they are not in the annotators' queue"
-    failures = [
-        failure for failure in list_failures(services, _load_run(services, UUID(report["id"]))) if failure.is_open
-    ]
+    failures = [failure for failure in list_failures(services, load_run(services, report["id"])) if failure.is_open]
     if failures:
         yield f"{len(failures):,} failures are in the annotators' queue; first: {failures[0].outcome.question}"
 

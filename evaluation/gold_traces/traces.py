@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from db.models import GENERATED_REASONER, Project, Question, Run, Trace
+from db.run_spec import RunResult, RunSpec
 from db.trace_record import TraceRecord
 from db.types import utc_now
 from db.unanswerable import find_gold_reason
@@ -210,11 +211,12 @@ class GoldWorld:
         self.plain = bool(context.world.metadata.get("plain"))
         generator = context.world.metadata.get("generator")
         self.generator = generator if isinstance(generator, int) else 1
+        content_hash = context.world.metadata.get("hash")
         self.run = Run(
             name=f"gold traces of {context.world.name}",
             reasoner=GENERATED_REASONER,
             world=context.world.name,
-            configuration={"generated": True, "hash": context.world.metadata.get("hash")},
+            spec=RunSpec(reasoner=GENERATED_REASONER, world_hash=str(content_hash) if content_hash else None),
         )
         self.page_marks = load_marks_by_address(folder / PAGES_FILE) or {}
         self._things_by_sources: dict[int, ThingCatalog] = {}
@@ -295,12 +297,12 @@ class _GoldTraceBuilder:
     def build(self, project: Project) -> TraceRecord:
         """Build the trace; it is failed if the reasoning cannot be executed."""
         run = self.world.run
-        configuration = {"generated": True, "needs": [name for name, bit in SOURCES.items() if bit & self.sources]}
+        needs = tuple(name for name, bit in SOURCES.items() if bit & self.sources)
         trace = Trace(
             question_id=self.question.id,
             run_id=run.id,
             reasoner=GENERATED_REASONER,
-            configuration=configuration,
+            result=RunResult(generated=True, needs=needs),
             started_at=utc_now(),
         )
         attempt = GoldAttempt(trace.id, self.question.text, self.world.context)

@@ -9,7 +9,6 @@ from typing import Any
 
 from db.models import Step
 from db.serialization import InvalidRecord, to_json_fields
-from db.trace_configuration import TraceConfiguration
 from db.trace_record import TraceRecord
 from fewshot_library.formats.chat import (
     ChatTranscript,
@@ -154,7 +153,7 @@ def _encode_record(record: TraceRecord, export: TraceExport) -> tuple[dict[str, 
     answer, thought = trace.pop("final_answer"), trace.pop("final_thought")
     if answer is not None or thought is not None:
         steps.append(_encode_final_step(answer, thought))
-    model = TraceConfiguration.from_json(record.trace.configuration).model
+    model = record.spec.model
     trajectory = {
         "schema_version": SCHEMA_VERSION,
         "session_id": str(record.trace.run_id or record.trace.id),

@@ -10,6 +10,7 @@ from typing import Any
 from uuid import UUID, uuid5
 
 from db.models import Project, Question, Run, Step, Trace
+from db.run_spec import RunResult
 from db.trace_record import TraceRecord
 from fewshot_library.formats.format import ReadResult, RecordRemark
 from fewshot_library.formats.humaniq_record import DEFAULT_TIMESTAMP, UUID_NAMESPACE
@@ -151,7 +152,7 @@ class ChatTranscript:
     messages: list[TraceMessage]
     tools: list[dict[str, Any]] = field(default_factory=list)
     extra: dict[str, Any] = field(default_factory=dict)
-    """Fields that traces do not have; stored unchanged in the trace's configuration."""
+    """Fields that traces do not have; stored unchanged in the trace's result."""
     source_id: str | None = None
     gold_answers: list[str] = field(default_factory=list)
     answer: str | None = None
@@ -198,7 +199,7 @@ def chat_to_records(chat: ChatTranscript, origin: RecordOrigin) -> Iterator[Read
     _set_final_answer(trace, turns.collect(after, answered=chat.answered), chat)
     beside = {str(place): message.rest for place, message in enumerate(chat.messages, start=1) if message.rest}
     rest |= {name: value for name, value in (("messages", beside), ("together", turns.parallel_steps)) if value}
-    trace.configuration = {"tools": chat.tools} | ({origin.format: rest} if rest else {})
+    trace.result = RunResult(tools=tuple(chat.tools), details={origin.format: rest} if rest else {})
     remarks = [*(remark for message in chat.messages for remark in message.remarks), *turns.remarks]
     yield from (RecordRemark(origin.place, remark) for remark in remarks)
     yield TraceRecord(project, question, trace, turns.steps, run=chat.run)

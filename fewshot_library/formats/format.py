@@ -71,9 +71,9 @@ class TraceExport:
     def tool_definitions(self, record: TraceRecord) -> list[dict[str, Any]]:
         """The definitions of the tools offered for the trace; unknown tools get one inferred from their calls."""
         # An imported trace has its own definitions.
-        imported = record.trace.configuration.get("tools")
-        own = {name: tool for tool in imported if (name := _tool_name(tool))} if isinstance(imported, list) else {}
-        names = list(own) if isinstance(imported, list) else list(record.project.tools or self.offered_tools)
+        imported = record.trace.result.tools
+        own = {name: tool for tool in imported or () if (name := _tool_name(tool))}
+        names = list(own) if imported is not None else list(record.project.tools or self.offered_tools)
         used = [step.tool for step in record.steps if step.tool is not None]
         definitions = {**self.tools, **own}
         return [
@@ -153,11 +153,9 @@ def _lost_required_fields(record: TraceRecord, stored: Collection[str]) -> Itera
     for name in ("id", "reasoner", "status", "started_at"):
         if f"trace.{name}" not in stored:
             yield f"a trace's {name}"
-    if "trace.configuration" not in stored:
+    if "trace.result" not in stored:
         # The tool definitions of an imported trace are written among the tools.
-        yield from (
-            f"a trace's configuration: {name}" for name in sorted(record.trace.configuration.keys() - {"tools"})
-        )
+        yield from (f"a trace's result: {name}" for name in sorted(record.named_values.keys() - {"tools"}))
     for step in record.steps:
         if "step.started_at" not in stored:
             yield "a step's started_at"

@@ -11,6 +11,7 @@ from typing import Any, TextIO
 from uuid import uuid5
 
 from db.models import Run, Trace
+from db.run_spec import RunSpec
 from db.trace_record import TraceRecord
 from fewshot_library.formats.format import (
     ExportLosses,
@@ -49,7 +50,7 @@ AUTHOR = "HumanIQ authors"
 # The fields that the text has, and those that every demonstration gets when it is read.
 HUMANIQ_FIELDS = {
     *("trace.id", "project.name", "project.world", "question.dataset"),
-    *("trace.answer_text", "trace.answer_graph", "trace.final_answer", "trace.final_thought", "trace.configuration"),
+    *("trace.answer_text", "trace.answer_graph", "trace.final_answer", "trace.final_thought", "trace.result"),
     *("trace.author", "trace.reasoner", "trace.status", "trace.started_at", "trace.submitted_at"),
     *("step.thought", "step.observation", "step.started_at", "step.input"),
 }
@@ -116,11 +117,11 @@ def _uncommon_fields(record: TraceRecord) -> Iterator[str]:
 def _wording_losses(record: TraceRecord) -> Iterator[str]:
     if record.question.text != record.question.text.strip():
         yield "white space around a question"
-    configuration = record.trace.configuration
-    wording = configuration.get("humaniq")
+    stored = record.named_values
+    wording = stored.get("humaniq")
     unknown_keys = wording.keys() - CONFIGURATION_KEYS if isinstance(wording, dict) else ()
-    yield from (f"a trace's configuration: {name}" for name in sorted({*configuration} - {"humaniq"}))
-    yield from (f"a trace's configuration: humaniq.{name}" for name in sorted(unknown_keys))
+    yield from (f"a trace's result: {name}" for name in sorted({*stored} - {"humaniq"}))
+    yield from (f"a trace's result: humaniq.{name}" for name in sorted(unknown_keys))
 
 
 def _answer_whitespace(trace: Trace) -> Iterator[str]:
@@ -236,7 +237,7 @@ def read_runs(path: Path) -> Iterator[TraceRecord | RefusedRecord]:
         name=path.stem,
         reasoner="humaniq",
         world=HUMANIQ_WORLD,
-        configuration={"file": path.name},
+        spec=RunSpec(reasoner="humaniq", details={"file": path.name}),
         started_at=DEFAULT_TIMESTAMP,
         finished_at=DEFAULT_TIMESTAMP,
     )

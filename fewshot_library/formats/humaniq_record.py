@@ -143,7 +143,7 @@ ANSWER_FIELDS = {"Wikipedia": "answer_text", "Wikidata": "answer_graph"}
 
 @dataclass(slots=True)
 class TranscriptSource:
-    """The data set, question and text of a demonstration, and the wording to store in the trace's configuration."""
+    """The data set, question and text of a demonstration, and the wording to store in the trace's result."""
 
     dataset: str
     question: str
@@ -185,7 +185,8 @@ def transcript_to_record(
         **parse_answers(transcript, wording),
         **trace_fields,
     )
-    trace.configuration = {**trace.configuration, **({"humaniq": wording} if wording else {})}
+    if wording:
+        trace.result = trace.result.add({"humaniq": wording})
     return TraceRecord(project=project, question=question, trace=trace, steps=steps)
 
 
@@ -269,7 +270,7 @@ def record_to_transcript(record: TraceRecord) -> ReactTranscript:
 
 @dataclass(frozen=True, slots=True)
 class OriginalWording:
-    """The original wording of an imported trace, from its configuration."""
+    """The original wording of an imported trace, from its result."""
 
     question: str | None = None
     final_line: str | None = None
@@ -278,8 +279,8 @@ class OriginalWording:
 
     @classmethod
     def from_trace(cls, trace: Trace) -> "OriginalWording":
-        """Read the wording from the trace's configuration; values of an unexpected type are ignored."""
-        stored = trace.configuration.get("humaniq")
+        """Read the wording from the trace's result; values of an unexpected type are ignored."""
+        stored = trace.result.details.get("humaniq")
         if not isinstance(stored, dict):
             return cls()
         texts = {name: stored[name] for name in ("question", "final_line", "action_sequence") if name in stored}

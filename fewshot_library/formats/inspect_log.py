@@ -13,6 +13,7 @@ import pyarrow as pa
 from pydantic import Field
 
 from db.models import Run
+from db.run_spec import RunSpec
 from db.types import UnstorableValue
 from fewshot_library.formats.chat import UNKNOWN_WORLD, ChatTranscript, MessageToolCall, TraceMessage, chat_to_records
 from fewshot_library.formats.content_parts import expand_content, read_arguments, result_text
@@ -215,7 +216,7 @@ def _decode_run(log: _InspectLog, remarks: list[str]) -> Run:
         name=f"{evaluation.task} {evaluation.model or ''}".strip(),
         reasoner="inspect",
         world=UNKNOWN_WORLD,
-        configuration={"eval": evaluation.model_dump(), **log.extra_fields},
+        spec=RunSpec(details={"eval": evaluation.model_dump(), **log.extra_fields}),
         started_at=started,
         finished_at=started,
     )

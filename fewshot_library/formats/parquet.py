@@ -27,6 +27,7 @@ from fewshot_library.formats.openai import encode_message
 from fewshot_library.formats.showhow import (
     FORMAT_MARK,
     FORMAT_VERSION,
+    FORMER_VERSION,
     LIST_MODELS,
     SINGLE_MODELS,
     record_from_json,
@@ -39,6 +40,8 @@ from guard.json_input import load_json
 from guard.parquet_input import iterate_rows, open_parquet
 
 BATCH_ROWS = 100
+_FORMER_JSON = ("configuration", "options")
+"""Columns of FORMER_VERSION with JSON."""
 RECORD_MODELS: dict[str, type[Base]] = {**SINGLE_MODELS, "run": Run, **LIST_MODELS}
 COLUMN_TYPES = {
     str: pa.string(),
@@ -131,7 +134,9 @@ def _unpack_fields(kind: type[Base], noun: Any) -> Any:
     for name, value in noun.items():
         if isinstance(value, datetime):
             unpacked[name] = value.isoformat()
-        elif isinstance(value, str) and _model_columns(kind).get(name, COLUMN_TYPES[str]) is None:
+        elif isinstance(value, str) and (
+            name in _FORMER_JSON or _model_columns(kind).get(name, COLUMN_TYPES[str]) is None
+        ):
             unpacked[name] = load_json(value)
     return unpacked
 
@@ -171,7 +176,8 @@ def _json_values(row: Any) -> Any:
 
 
 def _decode_own_row(row: Any, _: RecordOrigin) -> Iterator[ReadResult]:
-    encoded: dict[str, Any] = {"format": FORMAT_MARK, "version": FORMAT_VERSION}
+    is_former = isinstance(row["trace"], dict) and "configuration" in row["trace"]
+    encoded: dict[str, Any] = {"format": FORMAT_MARK, "version": FORMER_VERSION if is_former else FORMAT_VERSION}
     try:
         for name, kind in RECORD_MODELS.items():
             if name in LIST_MODELS:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
+from db.former_configuration import read_record
 from db.models import Edit, Judgement, Project, Question, Run, Step, Trace
 from db.serialization import InvalidRecord, from_json_fields, to_json_fields
 from db.trace_record import TraceRecord
@@ -24,7 +25,8 @@ from fewshot_library.formats.format import (
 from guard.json_input import load_json
 
 FORMAT_MARK = "showhow-trace"
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
+FORMER_VERSION = 1
 SINGLE_MODELS: dict[str, type[Base]] = {"project": Project, "question": Question, "trace": Trace}
 LIST_MODELS: dict[str, type[Base]] = {"steps": Step, "removed": Step, "edits": Edit, "judgements": Judgement}
 RECORD_KEYS = {"format", "version", "run", "people", *SINGLE_MODELS, *LIST_MODELS}
@@ -53,12 +55,15 @@ def record_from_json(value: Any) -> TraceRecord:
     """Build a record from JSON values; InvalidRecord if they are not a valid trace."""
     if not isinstance(value, dict) or value.get("format") != FORMAT_MARK:
         raise InvalidRecord(f'this is not a trace of Showhow: "format" is not "{FORMAT_MARK}"')
-    if value.get("version") != FORMAT_VERSION:
+    if value.get("version") not in (FORMER_VERSION, FORMAT_VERSION):
         raise InvalidRecord(
-            f"version {value.get('version')} of the format is not supported, only {FORMAT_VERSION}; update Showhow"
+            f"version {value.get('version')} of the format is not supported, only {FORMER_VERSION} and "
+            f"{FORMAT_VERSION}; update Showhow"
         )
     if mismatched := sorted(RECORD_KEYS ^ value.keys()):
         raise InvalidRecord(f"{mismatched[0]!r} is {'unknown' if mismatched[0] in value else 'missing'}")
+    if value["version"] == FORMER_VERSION:
+        value = read_record(value)
     single = {name: from_json_fields(kind, value[name]) for name, kind in SINGLE_MODELS.items()}
     lists = {
         name: [from_json_fields(kind, fields) for fields in _require_list(value, name)]

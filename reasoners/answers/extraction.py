@@ -14,7 +14,6 @@ from typing import Any
 
 from db.models import Trace
 from db.recording import TraceAnswers
-from db.trace_configuration import TraceConfiguration
 from db.trace_record import TraceRecord
 from db.unanswerable import read_unanswerable
 from reasoners.answers.normalization import answers_equal, normalize_answer
@@ -208,7 +207,7 @@ def find_evidence_steps(record: TraceRecord) -> list[int]:
 
     Without them, the steps whose observations contain all parts of the answer, else a few steps that cover the most.
     """
-    stored = TraceConfiguration.from_json(record.trace.configuration)
+    stored = record.trace.result
     if stored.cited_steps and join_answers(stored.answers) == record.trace.final_answer:
         return list(stored.cited_steps)
     answer_parts = normalize_answer(record.trace.final_answer or "")

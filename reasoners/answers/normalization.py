@@ -412,7 +412,7 @@ class Agreement:
         return self.hedge or "No source has an answer."
 
     def to_json(self) -> dict[str, Any]:
-        """The fields stored in a trace's configuration."""
+        """The fields stored in a trace's result."""
         return {
             "state": self.state,
             "words": self.summary,

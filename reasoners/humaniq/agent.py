@@ -213,7 +213,7 @@ class ReActResult:
     demonstration_count: int
     """The number of demonstrations in the prompts."""
     details: dict[str, Any] = field(default_factory=dict)
-    """The answers as a list and the steps that show them, as a trace's configuration stores them."""
+    """The answers as a list and the steps that show them, as a trace's result stores them."""
 
     @property
     def expected_model_calls(self) -> int:
@@ -329,7 +329,7 @@ class ReActLoop:
             observed = {step.position for step in steps if step.observation is not None}
             cited = [position for position in reply.finish.steps if position in observed]
             if reply.finish.answers:
-                details = {"answers": list(reply.finish.answers)} | ({"cited": cited} if cited else {})
+                details = {"answers": list(reply.finish.answers)} | ({"cited_steps": cited} if cited else {})
         else:
             answers = extract_answers(reply.final_answer or "", reply.thought, last_source, sources)
         builder = self._prompt_builder
@@ -421,7 +421,7 @@ class HumanIQ:
 
     @staticmethod
     def _with_details(final: FinalAnswer, result: ReActResult, expected_model_calls: int | None) -> FinalAnswer:
-        prompt = {"form": result.prompt_format, "demonstrations_shown": result.demonstration_count}
+        prompt = {"prompt_format": result.prompt_format, "demonstrations_shown": result.demonstration_count}
         details = {**prompt, **result.details, **final.details}
         return replace(final, details=details, expected_model_calls=expected_model_calls)
 

@@ -149,5 +149,5 @@ class AgentOptions:
         return (*sources, "model") if self.own_answer and self.response != "none" else sources
 
     def to_json(self) -> dict[str, Any]:
-        """The options as stored in a trace's configuration."""
+        """The options as a run stores them."""
         return asdict(self)

@@ -164,7 +164,7 @@ class ResponseWriter:
             except (ChatError, PromptTooLong) as error:
                 # The answer is known; only the written response is missing, and the trace stores why.
                 call_usage = getattr(error, "usage", None) or Usage()
-                response_details = {"response": None, "unwritten": str(error)}
+                response_details = {"response": None, "response_error": str(error)}
             usage, details = usage + call_usage, details | response_details
         elif self.options.response == "short":
             details |= {"response": answers.final_answer, "links": []}
@@ -206,7 +206,10 @@ class ResponseWriter:
         text = split_reasoning(reply.text)[1]
         if reply.stopped == "length" or not text:
             reason = "was cut off, because it was too long" if text else "says nothing"
-            details: dict[str, Any] = {"response": None, "unwritten": f"What the model wrote as a response {reason}."}
+            details: dict[str, Any] = {
+                "response": None,
+                "response_error": f"What the model wrote as a response {reason}.",
+            }
             return answers, details, reply.usage
         before, *rest = _RESPONSE_LABEL.split(text)
         if must_decide:

@@ -13,7 +13,6 @@ from typing import Any, Protocol
 
 from db.answer_formats import AnswerFormat, AnswerKind
 from db.models import Step
-from db.trace_configuration import TraceConfiguration
 from db.trace_record import TraceRecord
 from db.types import load_json
 from db.unanswerable import read_unanswerable
@@ -78,7 +77,7 @@ def _finish_arguments(record: TraceRecord, steps: Sequence[Step], sources: str) 
     if answer_kind != AnswerKind.TEXT:
         value = {"value": _parse_value(trace.final_answer or "null")} if answer_kind == AnswerKind.JSON else {}
         return {"thought": trace.final_thought or "", **value, "found": True}
-    stored = TraceConfiguration.from_json(trace.configuration)
+    stored = trace.result
     # An answer that was edited since has another list and other evidence.
     is_stored = bool(stored.answers) and join_answers(stored.answers) == trace.final_answer
     answers = list(stored.answers) if is_stored else split_listed_answers(trace.final_answer or "", record)

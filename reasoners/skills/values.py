@@ -304,7 +304,7 @@ OWN_KNOWLEDGE = "model"
 
 @dataclass(frozen=True, slots=True)
 class Conclusion:
-    """The answers that a trace stores, and the details for its configuration."""
+    """The answers that a trace stores, and the details of its result."""
 
     answers: TraceAnswers
     details: dict[str, Any]
@@ -334,7 +334,7 @@ def conclude(
         answer_model=answer if kinds == {OWN_KNOWLEDGE} else None,
         final_thought=f"{f'{reasons} ' if reasons else ''}{statement}{marks}",
     )
-    return Conclusion(answers, {"answers": texts} | ({"cited": cited} if cited else {}))
+    return Conclusion(answers, {"answers": texts} | ({"cited_steps": cited} if cited else {}))
 
 
 def conclude_from_passages(reply: AnswersReply, passages: Sequence[SourcePassage], reasons: str = "") -> Conclusion:

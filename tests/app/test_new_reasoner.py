@@ -45,9 +45,8 @@ from streamlit.testing.v1 import AppTest
 from typer.testing import CliRunner
 
 from app.cli.main import build_command_line
-from app.cli.options import build_limits, parse_run_config
+from app.cli.options import LimitOptions, MethodArguments, parse_spec
 from app.services import current_services
-from runs.budget import RunLimits
 
 for verb in ("ask", "verify", "evaluate"):
     output = CliRunner(env={"COLUMNS": "400"}).invoke(build_command_line(verb), [verb, "--help"]).output
@@ -55,9 +54,10 @@ for verb in ("ask", "verify", "evaluate"):
     words = " ".join(output.replace("\u2502", " ").split())
     assert "answers by a new method" in words, output
     assert "77 with tester" in words, output
-config = parse_run_config(current_services(), "tester", None, None, None, ["depth=9"], None)
-assert config.options == {"depth": 9}
-assert build_limits(config, RunLimits(steps=None)).steps == 77
+method = MethodArguments("tester", None, None, None, ["depth=9"], None)
+spec = parse_spec(current_services(), method, LimitOptions())
+assert spec.options == {"depth": 9}
+assert spec.limits.steps == 77
 
 page = AppTest.from_string(sys.argv[1], default_timeout=60).run()
 assert not page.exception, page.exception
@@ -68,7 +68,7 @@ page.text_area(key="ask_question").input("Who built the quay?")
 page.run()
 page.button(key="ask").click().run()
 request = page.session_state["request"]
-assert (request.run_config.reasoner, request.limits.steps) == ("tester", 77), request
+assert (request.spec.reasoner, request.spec.limits.steps) == ("tester", 77), request
 print("offered")
 """
 

@@ -10,6 +10,7 @@ import pytest
 from playwright.sync_api import Page, expect
 from playwright.sync_api import TimeoutError as PlaywrightTimeoutError
 
+from db.run_spec import RunLimits
 from db.traces import load_trace
 from evaluation.gold_comparison import find_gold_reasoning
 from evaluation.gold_skills import OracleResponder
@@ -17,7 +18,6 @@ from fiction.questions.question_file import QUESTIONS_FILE, QuestionFile
 from reasoners.atomr.skills import PlanArgument, PlanReply
 from reasoners.base import Task
 from reasoners.registry import REASONERS, make_reasoner
-from runs.budget import RunLimits
 from runs.recorders import MemoryRecorder
 from runs.runner import RunControl, run_reasoner
 from runs.services import Services

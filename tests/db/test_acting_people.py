@@ -54,7 +54,7 @@ OF_ANYBODY_WITH_A_ROLE = {
         *("mark_lost_model_calls", "link_model_calls", "mark_calls_lost", "model_call_of_step"),
     },
     "runs": {
-        *("finish_run", "start_run_trace", "update_configuration", "fork_run_trace", "complete_awaited_step"),
+        *("finish_run", "start_run_trace", "update_result", "fork_run_trace", "complete_awaited_step"),
         *("finish_run_trace", "reopen_run_trace", "rate_run_step", "finish_runs_without_drafts"),
     },
     # Questions that one asks or chooses.
@@ -159,7 +159,7 @@ class Stage:
 
 
 def verification(session: Session) -> Run:
-    return runs.start_run(session, Run(name="verify", reasoner="replay", world="harbour", configuration={}))
+    return runs.start_run(session, Run(name="verify", reasoner="replay", world="harbour"))
 
 
 def decide(decision: Callable[..., Any], session: Session, stage: Stage) -> None:
@@ -306,9 +306,9 @@ def test_labels_that_a_reviewer_brings_in_give_nobody_a_role(stage):
 
 def test_a_run_records_the_person_who_started_it(stage):
     with stage.database.acting_as(ActingPerson("ben", is_local=False)).begin() as session:
-        assert verification(session).configuration["asked_by"] == "ben"
+        assert verification(session).spec.asked_by == "ben"
     with stage.database.begin() as session:
-        assert "asked_by" not in verification(session).configuration
+        assert verification(session).spec.asked_by is None
 
 
 def test_of_an_approval_and_a_return_at_once_exactly_one_succeeds(stage):

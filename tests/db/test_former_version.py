@@ -4,80 +4,39 @@ former/ holds what that version wrote: the dump of a database with traces of peo
 its exports of all traces.
 """
 
-import io
 import json
-import sqlite3
 from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
-from sqlalchemy import column, insert, inspect, select, table
+from sqlalchemy import insert, select
 
 from db import libraries, projects, queue, review_queue, traces, users, verifications
 from db.database import Database
 from db.merge import merge_trace
 from db.models import Run, Step, Trace
+from db.run_spec import DemonstrationReference
 from db.schema import check_database, downgrade, upgrade
 from db.tool_report import ToolCallFilter, build_tool_report
-from db.trace_configuration import DemonstrationReference, TraceConfiguration
 from db.types import Base
-from fewshot_library.formats import FORMATS
-from fewshot_library.formats.format import TraceExport
-from fewshot_library.formats.showhow import read_records
+from fewshot_library.formats.showhow import read_records, record_to_json
+from tests.db.former_versions import FORMER, Rows, export, fill, insert_into, load_rows, read_rows
 
-FORMER = Path(__file__).with_name("former")
 REVISION = "0003"
 KINDS_OF_ERRORS = ["not found", "refused query", "wrong arguments", "model", "time limit", "unavailable", "other"]
 PINS = {"model": "gpt-4.1", "options": {"k": 3, "selection": "dpp"}}
-
-Rows = dict[str, list[dict[str, Any]]]
-
-
-def read_rows(database: Database) -> Rows:
-    """Every row of every table, with the columns that the database has."""
-    with database.read() as session:
-        connection = session.connection()
-        shape = inspect(connection)
-        names = {name: [column["name"] for column in shape.get_columns(name)] for name in shape.get_table_names()}
-        return {
-            current.name: sorted(
-                (
-                    dict(row)
-                    for row in connection.execute(select(*(current.c[name] for name in names[current.name]))).mappings()
-                ),
-                key=repr,
-            )
-            for current in Base.metadata.sorted_tables
-            if current.name in names
-        }
 
 
 @pytest.fixture(scope="module")
 def former_rows(tmp_path_factory: pytest.TempPathFactory) -> Rows:
     """The rows of the former version's database."""
-    path = tmp_path_factory.mktemp("former") / "showhow.db"
-    connection = sqlite3.connect(path)
-    connection.executescript((FORMER / "revision_0003.sql").read_text(encoding="utf-8"))
-    connection.close()
-    store = Database(f"sqlite:///{path}")
-    rows = read_rows(store)
-    store.close()
-    return rows
+    return load_rows(tmp_path_factory.mktemp("former"), REVISION)
 
 
 @pytest.fixture
 def former(empty_database: Database, former_rows: Rows) -> Database:
     """The former version's database, on SQLite and on PostgreSQL."""
-    upgrade(empty_database, REVISION)
-    with empty_database.begin() as session:
-        for current in Base.metadata.sorted_tables:
-            if rows := former_rows.get(current.name):
-                # Today's table would add the defaults of columns that came later.
-                columns = [column(name, current.c[name].type) for name in rows[0]]
-                session.execute(insert(table(current.name, *columns)), rows)
-    return empty_database
+    return fill(empty_database, REVISION, former_rows)
 
 
 @pytest.fixture
@@ -87,33 +46,28 @@ def upgraded(former: Database) -> Iterator[Database]:
     assert check_database(former) == []
 
 
-def export(database: Database, name: str) -> bytes:
-    stream = io.BytesIO()
-    write = FORMATS[name].write
-    assert write is not None
-    with database.read() as session:
-        write(TraceExport(list(traces.iterate_traces(session))), stream)
-    return stream.getvalue()
-
-
 @pytest.mark.parametrize("name", ["openai", "react"])
 def test_traces_are_exported_byte_for_byte_as_the_former_version_did(upgraded, name):
-    assert export(upgraded, name) == (FORMER / f"traces.{name}").read_bytes()
+    assert export(upgraded, name) == (FORMER / f"revision_0003.{name}").read_bytes()
 
 
-def test_showhows_export_differs_only_by_error_kinds_and_run_pins(upgraded):
-    was = [json.loads(line) for line in (FORMER / "traces.showhow").read_text(encoding="utf-8").splitlines()]
+def test_an_export_of_the_former_version_is_read_as_the_upgraded_database_is_exported(upgraded):
+    """But for kinds of errors, which that version did not store."""
+    read = [record_to_json(record) for record in read_records(FORMER / "revision_0003.showhow")]
     now = [json.loads(line) for line in export(upgraded, "showhow").decode().splitlines()]
     kinds = [kind for trace in now for step in trace["steps"] if (kind := step.pop("error_kind", None))]
     assert kinds == [*KINDS_OF_ERRORS, "not found", "other"]
-    pins = [{name: trace["run"].pop(name, None) for name in PINS} for trace in now if trace["run"]]
-    assert pins == [PINS, {"model": None, "options": None}, {"model": None, "options": None}]
-    assert now == was
+    specs = [trace["run"]["spec"] for trace in now if trace["run"]]
+    assert [{name: spec.get(name) for name in PINS} for spec in specs] == [
+        PINS,
+        *[{"model": None, "options": None}] * 2,
+    ]
+    assert now == read
 
 
 def test_exports_of_the_former_version_merge_as_equal(upgraded):
     with upgraded.begin() as session:
-        assert {merge_trace(session, record) for record in read_records(FORMER / "traces.showhow")} == {"same"}
+        assert {merge_trace(session, record) for record in read_records(FORMER / "revision_0003.showhow")} == {"same"}
 
 
 def test_failures_of_old_calls_are_counted_by_their_kinds(upgraded):
@@ -125,12 +79,12 @@ def test_failures_of_old_calls_are_counted_by_their_kinds(upgraded):
 
 def test_runs_pin_only_the_values_of_their_configuration(upgraded):
     with upgraded.read() as session:
-        runs = {run.name: run for run in session.scalars(select(Run))}
-    ask_run, verified = runs["ask"], runs["verify"]
-    assert {name: getattr(ask_run, name) for name in PINS} == PINS
+        runs = {run.name: run.spec for run in session.scalars(select(Run))}
+    asked, verified = runs["ask"], runs["verify"]
+    assert (asked.model, asked.options) == (PINS["model"], PINS["options"])
     assert (verified.model, verified.options) == (None, {})
-    for run in (ask_run, verified):
-        assert (run.encoder, run.world_hash, run.code_version, run.tools) == (None, None, None, None)
+    for spec in (asked, verified):
+        assert (spec.encoder, spec.world_hash, spec.code_version, spec.tools) == (None, None, None, None)
 
 
 def test_lists_and_the_library_open_as_before(upgraded):
@@ -146,18 +100,16 @@ def test_lists_and_the_library_open_as_before(upgraded):
     assert [outcome.ending for outcome in outcomes] == [None, None, None, "refused"]
 
 
-def test_the_configuration_of_every_trace_and_run_is_read_and_written_without_a_change(upgraded):
+def test_the_configurations_of_a_run_and_its_trace_are_typed_values(upgraded):
     with upgraded.read() as session:
-        stored = [*session.scalars(select(Trace.configuration)), *session.scalars(select(Run.configuration))]
-        answered = session.scalars(select(Trace.configuration).where(Trace.ending == "answered")).one()
-    assert [TraceConfiguration.from_json(document).to_json() for document in stored] == stored
-    configuration = TraceConfiguration.from_json(answered)
-    assert (configuration.reasoner, configuration.library, configuration.model) == ("humaniq", "default:1", "gpt-4.1")
-    assert configuration.demonstrations is not None
-    assert [type(entry) for entry in configuration.demonstrations] == [DemonstrationReference]
-    assert configuration.agreement is not None
-    assert configuration.agreement.agreeing == ("text",)
-    assert configuration.extra == {}
+        answered = session.scalars(select(Trace).where(Trace.ending == "answered")).one()
+        run = session.get_one(Run, answered.run_id)
+    assert (run.spec.reasoner, run.spec.library, run.spec.model) == ("humaniq", "default:1", "gpt-4.1")
+    result = answered.result
+    assert [type(entry) for entry in result.demonstrations or ()] == [DemonstrationReference]
+    assert result.agreement is not None
+    assert result.agreement.agreeing == ("text",)
+    assert (result.worker, result.details) == ("4711:1:host", {})
 
 
 FUSION_STEPS = [
@@ -183,7 +135,7 @@ def insert_fusion_trace(database: Database, former_rows: Rows, count: int) -> UU
     ]
     tables = Base.metadata.tables
     with database.begin() as session:
-        session.execute(insert(tables["trace"]), [{**trace, "id": trace_id, "reasoner": "fusion"}])
+        session.execute(insert_into("trace", trace), [{**trace, "id": trace_id, "reasoner": "fusion"}])
         session.execute(insert(tables["step"]), steps)
     return trace_id
 

@@ -22,7 +22,7 @@ HERE, THERE = Taker("here:1:1", for_workers=True), Taker("there:2:2", for_worker
 @pytest.fixture
 def run(scene: Any) -> Run:
     """A shared run over three questions."""
-    made = Run(name=VERIFICATION_NAME, reasoner="cot", world="harbour", tools=[])
+    made = Run(name=VERIFICATION_NAME, reasoner="cot", world="harbour")
     with scene.database.begin() as session:
         runs.start_run(session, made)
     attempts.add_attempts(scene.database, made, scene.questions)
@@ -39,7 +39,7 @@ def take(database: Database, run: Run, number: int, taker: Taker) -> Lease | Non
         if attempt is None:
             return None
         if attempt.trace_id is None:
-            attempt.trace_id = runs.start_run_trace(session, run, attempt.question_id, {}).id
+            attempt.trace_id = runs.start_run_trace(session, run, attempt.question_id, "").id
         else:
             runs.reopen_run_trace(session, attempt.trace_id)
         return Lease(attempt.id, run.id, attempt.trace_id, attempt.lease_token, taker.for_workers)

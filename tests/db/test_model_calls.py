@@ -34,7 +34,7 @@ REPLY = ModelReply({"text": "Ada", "calls": []}, {"input_tokens": 9, "output_tok
 def trace(scene: Any) -> Trace:
     with scene.database.begin() as session:
         run = runs.start_run(session, Run(name="ask", reasoner="humaniq", world="harbour"))
-        return runs.start_run_trace(session, run, scene.questions[0].id, {})
+        return runs.start_run_trace(session, run, scene.questions[0].id, "")
 
 
 def begin(scene: Any, trace: Trace | None, *messages: Any, **more: Any) -> ModelCall:

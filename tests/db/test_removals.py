@@ -13,6 +13,7 @@ from db.merge import merge_trace
 from db.models import Attempt, Project, Question, Run, Step, Trace
 from db.removal_kinds import KEPT_DAYS, Kind
 from db.removed_rows import REMOVABLE, WITH_REMOVED
+from db.run_spec import RunSpec
 from db.serialization import field_values
 from db.types import utc_now
 from db.verifications import list_outcomes, list_verifications
@@ -118,7 +119,7 @@ def test_a_run_is_deleted_when_it_rests_and_its_repairs_stay(database):
     made = make_questions(database, 3)
     outcomes = {(question.id, 1): {"ending": "refused"} for question in made.questions}
     run = made.add_run(made.questions, outcomes)
-    again = made.add_run(made.questions, {}, configuration={"again_of": str(run.id)}, finished_at=None)
+    again = made.add_run(made.questions, {}, repeats=run.id, finished_at=None)
     with database.begin() as session:
         ada = users.register_user(session, "ada")
         failed = session.scalars(select(Trace).where(Trace.run_id == run.id)).first()
@@ -150,7 +151,7 @@ def test_a_run_that_used_a_deleted_library_still_says_which(scene):
     library = frozen(scene)
     with scene.database.begin() as session:
         run = Run(name="verify", reasoner="replay", world="w", library_id=library.id)
-        run.configuration = {"library": "default:1", "project_id": str(scene.project.id)}
+        run.spec = RunSpec(library="default:1", project_id=scene.project.id)
         session.add(run)
     with scene.database.read() as session:
         effect = removals.describe_removal(session, Kind.LIBRARY, library.id)

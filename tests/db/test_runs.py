@@ -15,7 +15,7 @@ def asked(scene) -> Run:
     with scene.database.begin() as session:
         run = runs.start_run(session, Run(name=ASK_RUN_NAME, reasoner="replay", world="harbour"))
         for question in scene.questions:
-            runs.start_run_trace(session, run, question.id, {})
+            runs.start_run_trace(session, run, question.id, "")
         return run
 
 

@@ -41,7 +41,7 @@ def trace(scene: Any) -> Trace:
     """A trace of an unfinished run."""
     with scene.database.begin() as session:
         run = runs.start_run(session, Run(name="ask", reasoner="atomr", world="harbour"))
-        return runs.start_run_trace(session, run, scene.questions[0].id, {})
+        return runs.start_run_trace(session, run, scene.questions[0].id, "")
 
 
 @pytest.fixture

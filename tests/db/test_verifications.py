@@ -26,6 +26,7 @@ from db.models import Attempt, Question, Run
 from db.projects import reserve_question
 from db.recording import TraceAnswers
 from db.review_queue import ReviewFilter
+from db.run_spec import RunSpec
 from db.runs import RunOutcome, trace_version
 from db.unanswerable import CANNOT_BE_ANSWERED, UnanswerableReason, write_unanswerable
 from db.verifications import VERIFICATION_NAME, VerificationOutcome
@@ -36,10 +37,8 @@ from llm.usage import Usage
 
 def start(scene, questions, tools=()) -> Run:
     """Store a verification over these questions."""
-    configuration = {"project_id": str(scene.project.id), "library": None}
-    run = Run(
-        name=VERIFICATION_NAME, reasoner="replay", world="harbour", configuration=configuration, tools=list(tools)
-    )
+    spec = RunSpec(reasoner="replay", project_id=scene.project.id, tools=tuple(tools))
+    run = Run(name=VERIFICATION_NAME, reasoner="replay", world="harbour", spec=spec)
     with scene.database.begin() as session:
         runs.start_run(session, run)
     attempts.add_attempts(scene.database, run, questions)
@@ -52,7 +51,7 @@ def take(scene, run) -> Attempt:
         waiting = attempts.list_unfinished_attempts(session, run.id)
         first = next(attempt for attempt in waiting if session.get_one(Attempt, attempt).trace_id is None)
         attempt = leases.take_attempt(session, first, Taker("here:1:1"))
-        attempt.trace_id = runs.start_run_trace(session, run, attempt.question_id, {}).id
+        attempt.trace_id = runs.start_run_trace(session, run, attempt.question_id, "").id
     return attempt
 
 

@@ -22,6 +22,7 @@ from statsmodels.stats.multitest import multipletests
 from db.comparisons import MetricVersion
 from db.database import Conflict, Database
 from db.models import UNFINISHED_ENDINGS, Attempt, Question, Trace
+from db.run_spec import RunResult
 from db.schema import upgrade
 from evaluation.comparison import (
     METRIC_DIFFERS,
@@ -323,7 +324,7 @@ def test_the_mean_of_the_exported_scores_is_the_score_of_the_run_and_zeros_have_
     run = made.add_run(made.questions, outcomes)
     with database.begin() as session:
         trace = session.scalars(select(Trace).where(Trace.question_id == made.questions[0].id)).one()
-        trace.configuration = {"calls": {"model_calls": 3, "retrievals": 4}}
+        trace.result = RunResult(calls={"model_calls": 3, "retrievals": 4})
     other = made.add_run(made.questions, outcomes_of(made.questions, 1.0))
     comparison = compare_runs(database, [run.id, other.id], run.id, F1)
     rows = [row for row in iterate_answer_rows(database, comparison) if row["run_id"] == str(run.id)]

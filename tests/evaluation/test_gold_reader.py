@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from db.models import Step
+from db.run_spec import RunLimits
 from db.unanswerable import find_gold_reason
 from evaluation.gold_reasoning import GoldOperation, GoldReasoning
 from evaluation.reader_responder import FactFinder, ReaderResponder
@@ -16,7 +17,6 @@ from evaluation.skill_sources import parse_skill_source
 from reasoners.skills.skill import SkillAttempt, SkillCall, SkillReply
 from reasoners.skills.values import AnswerValue, OfferedRelation, SourcePassage, distinct_passages
 from reasoners.sources import WIDER_RETRIEVALS, RetrievalQuery, choose_relations
-from runs.budget import RunLimits
 from runs.recorders import MemoryRecorder
 from tests.evaluation.test_gold_skills import WORLDS, Ground, make_ground
 from tools.text_to_sparql.queries import generalize_query

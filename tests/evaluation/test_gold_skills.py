@@ -15,6 +15,7 @@ import pytest
 from filelock import FileLock
 
 from db.models import Question, Step
+from db.run_spec import RunLimits
 from db.runs import RunOutcome
 from evaluation.datasets import read_questions
 from evaluation.datasets.record import QuestionRecord
@@ -46,7 +47,6 @@ from reasoners.skills.skill import (
     build_skill_messages,
 )
 from reasoners.skills.values import AnswersReply, AnswerValue
-from runs.budget import RunLimits
 from runs.recorders import MemoryRecorder
 from runs.runner import DEFAULT_CONCURRENCY, RunControl, run_reasoner
 from tests.browser.server import PREPARED

@@ -92,7 +92,7 @@ def test_nearly_every_question_has_an_approved_gold_trace(made: list[TraceRecord
 def test_a_gold_trace_is_complete_and_marked_as_generated(made: list[TraceRecord]) -> None:
     for record in made:
         assert list(record.find_inconsistencies()) == []
-        assert (record.trace.reasoner, record.trace.configuration["generated"]) == (GENERATED_REASONER, True)
+        assert (record.trace.reasoner, record.trace.result.generated) == (GENERATED_REASONER, True)
         for step in record.steps:
             assert step.thought
             assert step.tool in BUILT_IN_TOOLS
@@ -125,7 +125,7 @@ def test_only_the_sources_that_the_question_needs_are_queried(made: list[TraceRe
     }
     used_together = Counter()
     for record in approved(made):
-        needs = set(record.trace.configuration["needs"])
+        needs = set(record.trace.result.needs)
         assert sorted(needs) in [sorted(combination) for combination in record.question.details["needs"]]
         used = {source for source, tools in of_source.items() if tools & {step.tool for step in record.steps}}
         read = {str(step.arguments["title"]).startswith("https:") for step in record.steps if step.tool == "read"}

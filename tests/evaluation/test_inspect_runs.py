@@ -118,8 +118,8 @@ def test_a_run_that_is_exported_and_imported_elsewhere_is_the_same(services: Ser
         assert original[-1] in ([], row[-1])
     with services.database.read() as session:
         imported = session.get_one(Run, report.run_id)
-    assert (imported.name, imported.reasoner, imported.model) == (IMPORTED_RUN_NAME, "replay", "openai:gpt")
-    assert (imported.options, imported.world, imported.world_hash) == ({"k": 3}, "made", "w1")
+    assert (imported.name, imported.reasoner, imported.spec.model) == (IMPORTED_RUN_NAME, "replay", "openai:gpt")
+    assert (imported.spec.options, imported.world, imported.spec.world_hash) == ({"k": 3}, "made", "w1")
 
 
 def test_a_sample_of_skills_has_their_prompts_as_events_and_the_answer_once(services: Services, tmp_path: Path):
@@ -227,7 +227,7 @@ def test_a_log_that_inspect_wrote_is_a_run_with_the_scores_of_its_scorer(service
     assert (True, "includes", 1.0) in scores
     aliases = [[gold.get("aliases") for gold in question.gold_answers] for question in questions]
     assert aliases == [[["Ada"]], [None]]
-    assert (run.model, run.finished_at is not None) == ("mockllm/model", True)
+    assert (run.spec.model, run.finished_at is not None) == ("mockllm/model", True)
 
 
 def changed_log(tmp_path: Path, change: Any) -> Path:

@@ -234,7 +234,7 @@ def test_a_verification_never_mixes_two_models(tmp_path):
         report = home.verify(server)
         assert (report["id"].replace("-", ""), report["right"]) == (str(first).replace("-", ""), 6)
     models = home.rows(
-        "SELECT DISTINCT r.model, c.model FROM run r "
+        "SELECT DISTINCT json_extract(r.spec, '$.model'), c.model FROM run r "
         "JOIN trace t ON t.run_id = r.id JOIN model_call c ON c.trace_id = t.id"
     )
     assert sorted(models) == [("openai:another", "openai:another"), ("openai:scripted", "openai:scripted")]

@@ -45,7 +45,7 @@ def test_a_session_of_codex_is_one_trace_whose_question_is_what_its_user_typed(t
     (record,), _, refused = read(tmp_path / "rollout.jsonl", lines(codex_session(TASK)))
     assert told(record)[:2] == (TASK.question, STEPS)
     assert (record.trace.final_answer, refused) == (TASK.answer, [])
-    assert "environment_context" in json.dumps(record.trace.configuration)
+    assert "environment_context" in json.dumps(record.trace.result.to_json())
 
 
 def test_a_session_of_an_older_codex_has_its_items_without_a_wrapper(tmp_path):

@@ -116,7 +116,7 @@ def test_unknown_fields_of_another_agents_trajectory_are_kept(tmp_path):
     assert told(record) == ("who?", steps, "clear", "Ada")
     assert [step.rating for step in record.steps] == [None, 4, None]
     assert f"{record.trace.started_at:%FT%TZ}" == "2026-01-02T03:04:05Z"
-    kept = json.dumps(record.trace.configuration)
+    kept = json.dumps(record.trace.result.to_json())
     for beside in ("Be brief.", '"model_name": "m"', '"prompt_tokens": 7', '"retries": 2', '"total_steps": 5', '"s"'):
         assert beside in kept
     assert list(record.find_inconsistencies()) == []

@@ -161,7 +161,7 @@ def test_unknown_fields_of_a_chat_are_kept(tmp_path):
         "hm",
         "Ada",
     )
-    assert record.trace.configuration["openai"] == {
+    assert record.trace.result.details["openai"] == {
         "system": ["Be brief."],
         "metadata": {"split": "train"},
         "together": [[1, 2]],
@@ -353,7 +353,7 @@ def test_thoughts_are_read_wherever_providers_put_them_and_are_no_part_of_the_an
 )
 def test_tool_definitions_are_read_from_objects_and_from_json_texts(tmp_path, tools):
     (record,) = found_in(tmp_path / "x.json", {"messages": json.dumps([USER, ANSWER]), "tools": tools})
-    (tool,) = record.trace.configuration["tools"]
+    (tool,) = record.trace.result.tools
     assert tool["function"] == TOOL["function"]
     remark, record = found_in(tmp_path / "x.json", {"messages": [USER, ANSWER], "tools": ["read"]})
     assert remark.text == "the definition of tool 1 names no function, and was left out"

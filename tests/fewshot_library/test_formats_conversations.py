@@ -132,9 +132,9 @@ def test_instructions_within_the_first_request_are_no_part_of_the_question(tmp_p
     request["parts"] = [{"part_kind": "system-prompt", "content": "Be brief."}, *request["parts"]]
     (record,), _ = read(tmp_path / "x.json", json.dumps([request, *others]))
     assert record.question.text == TASKS[1].question
-    assert record.trace.configuration["chats"]["system"] == ["Be brief."]
+    assert record.trace.result.details["chats"]["system"] == ["Be brief."]
 
 
 def test_the_definitions_of_gemini_are_those_of_its_functions(tmp_path):
     (record,), _ = read(tmp_path / "x.json", json.dumps(gemini(TASKS[0])))
-    assert [tool["function"]["name"] for tool in record.trace.configuration["tools"]] == ["read", "search"]
+    assert [tool["function"]["name"] for tool in record.trace.result.tools] == ["read", "search"]

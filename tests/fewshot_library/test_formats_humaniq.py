@@ -8,6 +8,7 @@ from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
 from db.models import Judgement, Project, Question, Step, Trace
+from db.run_spec import RunResult
 from db.trace_record import TraceRecord
 from fewshot_library.formats import detect_format, read_traces
 from fewshot_library.formats.format import FormatError, RecordRemark, RefusedRecord
@@ -34,7 +35,7 @@ def told(record):
         record.question.text,
         [(s.thought, s.tool, s.arguments, s.observation) for s in record.steps],
         (trace.final_thought, trace.answer_text, trace.answer_graph, trace.final_answer),
-        trace.configuration,
+        trace.result,
     )
 
 
@@ -82,7 +83,7 @@ def test_calls_are_converted_and_answers_are_stored_by_source(shared_data):
     assert mirrorshades.steps[5].arguments["sparql"].startswith("SELECT DISTINCT ?x1 WHERE { wd:Q2085020")
     assert mirrorshades.steps[5].observation == "[{'value': '1954-04-14T00:00:00Z'}]"
     assert mirrorshades.steps[1].arguments == {"query": "Mirrorshades"}
-    assert mirrorshades.trace.configuration["humaniq"]["written"]["2"]["tool"] == "WikiSearchSummary"
+    assert mirrorshades.trace.result.details["humaniq"]["written"]["2"]["tool"] == "WikiSearchSummary"
     assert "\n" in mirrorshades.steps[1].thought
     assert (mirrorshades.trace.answer_text, mirrorshades.trace.answer_graph) == ("None", "[1954-04-14]")
     assert mirrorshades.trace.final_answer.startswith("Michael Bruce Sterling is the editor")
@@ -243,10 +244,12 @@ def any_trace(draw) -> TraceRecord:
         answer_text=draw(MAYBE),
         answer_graph=draw(MAYBE),
         final_answer=draw(MAYBE | WORDS.map("f".__add__)),
-        configuration=draw(
-            st.just({})
-            | st.builds(dict, humaniq=VALUES | st.builds(dict, final_line=VALUES, question=VALUES, written=VALUES))
-            | st.just({"humaniq": {"written": {"1": {"tool": "WikiSearch", "input": 3}, "2": 4}}})
+        result=RunResult(
+            details=draw(
+                st.just({})
+                | st.builds(dict, humaniq=VALUES | st.builds(dict, final_line=VALUES, question=VALUES, written=VALUES))
+                | st.just({"humaniq": {"written": {"1": {"tool": "WikiSearch", "input": 3}, "2": 4}}})
+            )
         ),
     )
     steps = []

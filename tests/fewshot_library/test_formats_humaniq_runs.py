@@ -25,7 +25,7 @@ def test_all_six_hundred_published_runs_are_read(shared_data):
     assert len({r.run.id for r in runs}) == 3
     assert {(r.author, r.trace.reasoner, r.run.reasoner) for r in runs} == {(None, "humaniq", "humaniq")}
     assert all(r.trace.final_answer and r.trace.answer_model for r in runs if r.trace.status == "submitted")
-    assert all(r.trace.configuration["humaniq"]["error"] for r in runs if r.trace.status == "failed")
+    assert all(r.trace.result.details["humaniq"]["error"] for r in runs if r.trace.status == "failed")
     assert all(next(r.find_inconsistencies(), None) is None for r in runs)
 
 
@@ -35,7 +35,7 @@ def test_a_published_run_keeps_its_complete_text_in_order(shared_data, name):
     for raw, record in zip(json.loads(path.read_text()), read_traces(path), strict=True):
         log = raw["intermediate_logs"] or ""
         assert without_layout("\n".join(kept(record, log))) == without_layout(log)
-        assert record.trace.configuration.get("humaniq", {}).get("error") == raw["error"]
+        assert record.trace.result.details.get("humaniq", {}).get("error") == raw["error"]
         answer = raw.get("wikidata_answer") or raw.get("final_answer") or ""
         assert "".join(answer.split()) in "".join(log.split())
 
@@ -47,7 +47,7 @@ def without_layout(text):
 def kept(record, log):
     """The parts of a log as stored in the record, in the order of the log."""
     trace, question = record.trace, record.question.text
-    remembered = trace.configuration.get("humaniq", {})
+    remembered = trace.result.details.get("humaniq", {})
     if log:
         yield remembered.get("preamble", question)
     for step in record.steps:
@@ -112,8 +112,8 @@ def test_every_part_of_an_irregular_log_is_stored(tmp_path):
         ("", "getLabel", {"ids": ["Q1", "Q2"]}, None),
     ]
     trace = record.trace
-    assert trace.configuration["humaniq"]["written"]["3"] == {"tool": "GetLabel", "input": "[Q1, Q2"}
+    assert trace.result.details["humaniq"]["written"]["3"] == {"tool": "GetLabel", "input": "[Q1, Q2"}
     assert (trace.answer_graph, trace.final_answer, trace.answer_model) == ("[x]", "all", "y")
-    assert trace.configuration["humaniq"]["preamble"] == "some words first"
-    assert trace.configuration["humaniq"]["repeated"] == ["Final Answer:again"]
+    assert trace.result.details["humaniq"]["preamble"] == "some words first"
+    assert trace.result.details["humaniq"]["repeated"] == ["Final Answer:again"]
     assert trace.status == "submitted"

@@ -38,8 +38,8 @@ def test_each_sample_of_a_log_is_a_trace_of_its_run():
     assert [gold["text"] for gold in second.question.gold_answers] == ["Eve", "Ada"]
     assert (first.run.name, first.trace.reasoner) == ("who mockllm/model", "inspect")
     assert first.run.id == second.run.id
-    assert first.run.configuration["eval"]["model"] == "mockllm/model"
-    remembered = first.trace.configuration["inspect"]
+    assert first.run.spec.details["eval"]["model"] == "mockllm/model"
+    remembered = first.trace.result.details["inspect"]
     assert (remembered["scores"]["includes"]["value"], remembered["system"]) == ("C", ["Be brief."])
     assert f"{first.trace.started_at:%F}" == "2026-11-21"
     assert list(first.find_inconsistencies()) == list(second.find_inconsistencies()) == []
@@ -63,7 +63,7 @@ def test_attachments_are_resolved(tmp_path):
 def test_a_failed_sample_is_a_failed_trace_with_the_reason(tmp_path):
     results = changed(tmp_path, lambda log: log["samples"][1].update(error={"message": "out of time", "traceback": ""}))
     record = [result for result in results if isinstance(result, TraceRecord)][1]
-    assert (record.trace.status, record.trace.configuration["inspect"]["error"]) == ("failed", "out of time")
+    assert (record.trace.status, record.trace.result.details["inspect"]["error"]) == ("failed", "out of time")
 
 
 @pytest.mark.parametrize(

@@ -65,7 +65,7 @@ def test_chats_in_other_parquet_files_are_read(tmp_path):
     pq.write_table(pa.Table.from_pylist(chats), tmp_path / "x.parquet")
     record, refused = read_traces(tmp_path / "x.parquet")
     assert told(record) == ("q", [], None, "a")
-    assert record.trace.configuration["parquet"] == {"source": "web"}
+    assert record.trace.result.details["parquet"] == {"source": "web"}
     assert refused == RefusedRecord("row 2", "it has no user message")
 
 
@@ -92,7 +92,7 @@ def test_the_columns_for_training_alone_have_the_chat_and_its_tools(tmp_path):
     records = list(read_traces(tmp_path / "y.parquet"))
     assert [record.steps[-1].arguments for record in records] == [record.steps[-1].arguments for record in whole]
     assert [told(record)[2:] for record in records] == [told(record)[2:] for record in whole]
-    names = [[tool["function"]["name"] for tool in record.trace.configuration["tools"]] for record in records]
+    names = [[tool["function"]["name"] for tool in record.trace.result.tools] for record in records]
     assert names == [["read"], ["read", "wikisearch"]]
 
 

@@ -128,7 +128,7 @@ def test_a_megabyte_of_thought_and_deeply_nested_data_round_trip(tmp_path):
 BROKEN = {
     "not json": lambda _: "{",
     "not a trace of Showhow": lambda _: json.dumps({"a": 1}),
-    "version 2": lambda told: json.dumps({**told, "version": 2}),
+    "version 3": lambda told: json.dumps({**told, "version": 3}),
     "'steps' is missing": lambda told: json.dumps({k: v for k, v in told.items() if k != "steps"}),
     "'extra' is unknown": lambda told: json.dumps({**told, "extra": 1}),
     "the trace has no 'question_id'": lambda told: json.dumps(

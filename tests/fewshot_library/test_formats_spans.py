@@ -38,8 +38,8 @@ def test_a_recorded_agent_is_one_trace():
     remark, record = read_traces(RECORDED)
     assert remark.text == "of its 6 spans only messages, calls, results and ratings were imported"
     assert told(record) == ("Who wrote the first program?", STEPS, None, "Ada Lovelace")
-    assert [tool["function"]["name"] for tool in record.trace.configuration["tools"]] == ["lookup"]
-    assert record.trace.configuration["openinference"]["system"] == ["Use tools."]
+    assert [tool["function"]["name"] for tool in record.trace.result.tools] == ["lookup"]
+    assert record.trace.result.details["openinference"]["system"] == ["Use tools."]
     assert record.trace.started_at < record.steps[0].finished_at < record.trace.submitted_at
 
 
@@ -153,7 +153,7 @@ def test_a_trace_without_model_messages_is_built_from_tool_spans(tmp_path):
         "Missouri River",
     )
     assert [step.rating for step in record.steps] == [5, 5]
-    assert record.trace.configuration["openinference"]["annotations"][0]["name"] == "observation_quality"
+    assert record.trace.result.details["openinference"]["annotations"][0]["name"] == "observation_quality"
 
 
 CALLED = {"type": "tool_call", "id": "c1", "name": "search", "arguments": {"query": "a.b", "deep": {"x.y": [1, None]}}}
@@ -230,8 +230,8 @@ def test_a_conversation_by_the_conventions_of_opentelemetry_is_one_trace(tmp_pat
     assert detect_format(tmp_path / "x.json").name == "opentelemetry"
     step = ("hm", "search", arguments, '{"found": ["Missouri"]}', None)
     assert told(record) == ("Which river?", [step], None, "Missouri River")
-    assert record.trace.configuration["opentelemetry"]["system"] == ["Be brief."]
-    assert record.trace.configuration["tools"] == [
+    assert record.trace.result.details["opentelemetry"]["system"] == ["Be brief."]
+    assert record.trace.result.tools == [
         {"type": "function", "function": {"name": "search", "description": "Search.", "parameters": {"type": "object"}}}
     ]
 
@@ -248,7 +248,7 @@ def test_an_answer_by_a_tool_is_the_final_answer(tmp_path):
     record = only_trace(found_in(tmp_path / "x.json", console))
     assert told(record)[3] == "Missouri River"
     assert [step.observation for step in record.steps] == ["Missouri"]
-    assert record.trace.configuration["opentelemetry"]["system"] == ["Be brief."]
+    assert record.trace.result.details["opentelemetry"]["system"] == ["Be brief."]
     record = only_trace(found_in(tmp_path / "x.json", "\n".join(json.dumps(as_text(span)) for span in (tool, agent))))
     assert told(record)[::3] == ("Which river?", "Missouri River")
 

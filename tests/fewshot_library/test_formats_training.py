@@ -284,9 +284,9 @@ def test_a_trajectory_written_by_dspy_is_read(tmp_path):
     (tmp_path / "x.json").write_text(json.dumps([example, {**example, "answer": None}], indent=1))
     first, second = read_traces(tmp_path / "x.json")
     assert told(first) == ("who?", [("look", "search", {"query": "x"}, '["a", 1]', None)], "enough\n\nclear", "Ada")
-    assert first.trace.configuration["dspy"] == {"score": 0.5}
+    assert first.trace.result.details["dspy"] == {"score": 0.5}
     assert (second.trace.status, second.trace.final_answer) == ("failed", None)
-    assert second.trace.configuration["dspy"]["reasoning"] == ["enough", "clear"]
+    assert second.trace.result.details["dspy"]["reasoning"] == ["enough", "clear"]
 
 
 DONE = {"thought_9": "enough", "tool_name_9": "finish", "tool_args_9": {}, "observation_9": "Completed."}

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from uuid_utils.compat import uuid7
 
 from db.models import Edit, Judgement, Project, Question, Run, Step, Trace, User
+from db.run_spec import RunResult, RunSpec
 from db.trace_record import TraceRecord
 from fewshot_library.formats.format import ExportLosses, TraceExport, TraceFormat
 
@@ -72,8 +73,9 @@ def records(draw: Any) -> TraceRecord:
         gold_answers=draw(st.lists(OBJECTS, max_size=2)),
         details=draw(OBJECTS),
     )
-    pins = {"model": MAYBE_TEXT, "tools": st.none() | st.lists(TEXT, max_size=2), "options": OBJECTS}
-    run = draw(st.none() | st.builds(Run, name=TEXT, reasoner=TEXT, world=TEXT, configuration=OBJECTS, **pins))
+    tools = st.none() | st.lists(TEXT, max_size=2).map(tuple)
+    specs = st.builds(RunSpec, reasoner=TEXT, model=MAYBE_TEXT, tools=tools, options=OBJECTS, details=OBJECTS)
+    run = draw(st.none() | st.builds(Run, name=TEXT, reasoner=TEXT, world=TEXT, spec=specs))
     trace = Trace(
         question_id=question.id,
         author_id=None if run else ada.id,
@@ -85,7 +87,7 @@ def records(draw: Any) -> TraceRecord:
         started_at=draw(MOMENTS),
         submitted_at=draw(st.none() | MOMENTS),
         active_seconds=draw(SECONDS),
-        configuration=draw(OBJECTS),
+        result=draw(st.builds(RunResult, response=MAYBE_TEXT, details=OBJECTS)),
         version=draw(st.integers(1, 999)),
     )
     steps = draw(steps_of(trace.id, list(range(1, draw(st.integers(0, 3)) + 1)), removed=False))

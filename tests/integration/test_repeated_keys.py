@@ -14,11 +14,10 @@ from typing import Any
 import pyarrow.parquet
 import pytest
 
-from db.trace_configuration import TraceConfiguration
+from db.run_spec import RunSpec
 from db.traces import load_trace
 from fewshot_library.formats import writable_formats
 from runs.ask import AskRequest, begin_run
-from runs.preparation import RunConfig
 from runs.services import Services
 from settings import Settings
 from tests.app.cli.in_process import run_in_process, shared_encoder
@@ -192,7 +191,7 @@ def use_everything(home: Home, graph: FaultyServer) -> None:
 def ask_in_background(home: Home) -> None:
     """Ask as the Ask page does, and keep each state of the text that it shows while the model streams."""
     services = home.services()
-    config = RunConfig("humaniq", {})
+    config = RunSpec(reasoner="humaniq", options={})
     run = begin_run(services, AskRequest("Who built the quay?", "default", config))
     shown: set[str] = set()
     services.active_runs.start(run)
@@ -204,7 +203,7 @@ def ask_in_background(home: Home) -> None:
     with services.database.read() as session:
         record = load_trace(session, run.trace_id)
     home.texts["streamed"] = "\n".join(sorted(shown)).encode()
-    home.texts["trace"] = repr((record, TraceConfiguration.from_json(record.trace.configuration))).encode()
+    home.texts["trace"] = repr((record, record.named_values)).encode()
     services.close()
 
 

@@ -9,6 +9,7 @@ from dataclasses import replace
 
 import pytest
 
+from db.run_spec import RunLimits
 from guard.redaction import NOTHING_SECRET, redactor_of
 from llm.errors import ChatBadRequest, ChatUnavailable
 from llm.structured_output import to_strict_schema
@@ -17,7 +18,6 @@ from llm.types import Message, ModelToolCall
 from llm.usage import TokenPrice
 from reasoners.base import Task
 from reasoners.humaniq.agent import HumanIQ
-from runs.budget import RunLimits
 from runs.recorders import MemoryRecorder
 from runs.runner import RunControl, run_reasoner
 from tests.fixtures.town import Town

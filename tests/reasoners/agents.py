@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from db.models import Step
+from db.run_spec import RunLimits
 from db.runs import RunOutcome
 from db.trace_record import TraceRecord
 from fewshot_library.formats.humaniq_record import format_input_line
@@ -13,7 +14,6 @@ from reasoners.base import Task
 from reasoners.humaniq.agent import HumanIQ
 from reasoners.humaniq.late_fusion import LateFusion
 from reasoners.humaniq.options import AgentOptions
-from runs.budget import RunLimits
 from runs.recorders import MemoryRecorder
 from runs.runner import RunControl, run_reasoner
 from tests.servers.model import ModelServer, Request, Says, Script

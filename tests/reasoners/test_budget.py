@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from db.models import Question
+from db.run_spec import RunLimits
 from db.runs import RunOutcome
 from evaluation.gold_skills import OracleResponder
 from evaluation.scoring import score_outcome
@@ -16,7 +17,6 @@ from reasoners.base import CallBudget, Fan, Task
 from reasoners.registry import make_reasoner
 from reasoners.skills.skill import SkillAttempt, SkillCall, SkillReply
 from reasoners.skills.values import AnswerValue
-from runs.budget import RunLimits
 from runs.recorders import MemoryRecorder
 from runs.runner import RunControl, run_reasoner
 from tests.evaluation.test_gold_skills import WORLDS, Ground, make_ground

@@ -10,6 +10,7 @@ from zlib import crc32
 import pytest
 
 from db.models import Question, Step
+from db.run_spec import RunLimits
 from db.runs import RunOutcome
 from evaluation.gold_skills import OracleResponder
 from fiction.universe.options import GenerationOptions
@@ -22,7 +23,6 @@ from reasoners.pdrr.triples import ScheduledTriple, Triple
 from reasoners.registry import make_reasoner
 from reasoners.skills.skill import SkillAttempt, SkillCall, SkillReply
 from reasoners.skills.values import AnswersReply, OfferedRelation
-from runs.budget import RunLimits
 from runs.recorders import MemoryRecorder
 from runs.runner import RunControl, run_reasoner
 from tests.evaluation.test_gold_skills import Ground, make_ground

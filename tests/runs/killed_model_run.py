@@ -17,11 +17,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 import llm.langchain_model  # noqa: F401 - loaded once, before the processes fork
 from db import runs
 from db.database import Database
+from db.run_spec import RunLimits
 from llm.client import build_chat_client
 from llm.types import ChatReply, Message, ModelProfile
 from reasoners.base import Task
 from reasoners.humaniq.agent import HumanIQ
-from runs.budget import RunLimits
 from runs.model_call_recorder import StoreModelCallRecorder
 from runs.recorders import StoreRecorder
 from runs.runner import RunControl, run_reasoner

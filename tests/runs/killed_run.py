@@ -17,8 +17,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from db import runs
 from db.database import Database
+from db.run_spec import RunLimits
 from reasoners.base import Action, Task
-from runs.budget import RunLimits
 from runs.recorders import StoreRecorder
 from runs.runner import RunControl, run_reasoner
 from tests.reasoners.scripted import NOWHERE, Scripted, tool_of

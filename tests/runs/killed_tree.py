@@ -16,7 +16,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from db import runs
 from db.database import Database
-from runs.budget import RunLimits
+from db.run_spec import RunLimits
 from runs.recorders import StoreRecorder
 from runs.runner import RunControl, run_reasoner
 from tests.runs.test_branches import Delays, RandomTree

@@ -19,13 +19,12 @@ from db.database import Conflict
 from db.libraries import MODELS
 from db.model_calls import list_model_calls, load_prompt
 from db.review_queue import ReviewFilter, list_questions_to_review
+from db.run_spec import RunLimits, RunSpec
 from db.trace_record import TraceRecord
 from llm.types import ModelProfile
 from llm.usage import TokenPrice
 from reasoners.registry import REASONERS
 from runs.ask import ASK_ERRORS, ActiveRun, AskRequest, begin_run, is_running
-from runs.budget import RunLimits
-from runs.preparation import RunConfig
 from runs.process import current_worker_id, is_worker_alive, worker_id_of
 from runs.resume import rerun_from_step, resume_run
 from runs.services import Services
@@ -36,7 +35,7 @@ from worlds.build import WorldContents, build_world
 from worlds.open import read_world_metadata
 
 HARBOUR = Path(__file__).parents[1] / "tools"
-MODEL = RunConfig("humaniq", {"own_answer": False, "response": "none"})
+MODEL = RunSpec(reasoner="humaniq", options={"own_answer": False, "response": "none"})
 QUESTION = "Where was Ada Reed born?"
 
 
@@ -84,9 +83,9 @@ def until(true: Callable[[], Any]) -> None:
 
 
 def begun(
-    services: Services, question: str = QUESTION, config: RunConfig = MODEL, limits: RunLimits | None = None
+    services: Services, question: str = QUESTION, config: RunSpec = MODEL, limits: RunLimits | None = None
 ) -> ActiveRun:
-    return begin_run(services, AskRequest(question, "harbour", config, limits or RunLimits()))
+    return begin_run(services, AskRequest(question, "harbour", config.replace(limits=limits or RunLimits())))
 
 
 def test_a_background_run_is_stored_from_start_to_end(services: Services):
@@ -96,8 +95,10 @@ def test_a_background_run_is_stored_from_start_to_end(services: Services):
     record = opened(services, trace_id)
     assert (record.trace.ending, record.trace.final_answer, len(record.steps)) == ("answered", "Gullhaven", 1)
     assert record.project.name == "Asked of harbour"
-    assert record.trace.configuration["way"] == {"reasoner": "humaniq", "options": MODEL.options, "library": None}
-    assert record.trace.configuration["model"] == "openai:scripted"
+    assert record.run is not None
+    spec = record.run.spec
+    assert (spec.reasoner, spec.options, spec.library) == ("humaniq", MODEL.options, None)
+    assert spec.model == "openai:scripted"
 
 
 def test_a_question_asked_twice_is_stored_once(services: Services):
@@ -136,7 +137,7 @@ def test_an_interrupted_run_is_recognized_and_resumes(services: Services):
 def test_a_rerun_from_a_step_keeps_the_steps_before(services: Services):
     ask = begun(services)
     ask.execute()
-    again = rerun_from_step(services, ask.trace_id, 1, MODEL, RunLimits())
+    again = rerun_from_step(services, ask.trace_id, 1, MODEL)
     again.execute()
     record = opened(services, again.trace_id)
     assert (record.trace.parent_id, record.trace.parent_position) == (ask.trace_id, 1)
@@ -156,9 +157,11 @@ def stored_prompts(services: Services, trace_id: UUID) -> list[list[tuple[str, s
     return [[(message["role"], message["content"]) for message in prompt] for prompt in prompts]
 
 
-@pytest.mark.parametrize("config", [MODEL, RunConfig("fusion", {"merge": "random"})], ids=["humaniq", "fusion"])
+@pytest.mark.parametrize(
+    "config", [MODEL, RunSpec(reasoner="fusion", options={"merge": "random"})], ids=["humaniq", "fusion"]
+)
 def test_every_request_is_stored_as_it_was_sent_with_its_reply(
-    services: Services, server: ModelServer, config: RunConfig
+    services: Services, server: ModelServer, config: RunSpec
 ):
     run = begun(services, config=config)
     run.execute()
@@ -202,11 +205,12 @@ def test_a_key_is_not_stored_with_a_request(tmp_path: Path, services: Services, 
 def test_a_run_pins_what_determines_it(services: Services):
     run = opened(services, begun(services).trace_id).run
     assert run is not None
-    assert (run.model, run.encoder, run.options) == ("openai:scripted", services.settings.encoder, MODEL.options)
-    assert run.code_version
-    assert run.tools is not None
-    assert "wikisearch" in run.tools
-    assert run.world_hash == read_world_metadata(services.settings.worlds_folder, "harbour")["hash"]
+    spec = run.spec
+    assert (spec.model, spec.encoder, spec.options) == ("openai:scripted", services.settings.encoder, MODEL.options)
+    assert spec.code_version
+    assert spec.tools is not None
+    assert "wikisearch" in spec.tools
+    assert spec.world_hash == read_world_metadata(services.settings.worlds_folder, "harbour")["hash"]
 
 
 def test_a_run_does_not_continue_with_another_model(services: Services):
@@ -245,7 +249,7 @@ def test_a_run_does_not_continue_under_a_changed_profile(
     tmp_path: Path, services: Services, changes: dict[str, Any], said: str
 ):
     profiled(tmp_path, services)
-    trace_id = begun(services, config=replace(MODEL, profile="local")).trace_id
+    trace_id = begun(services, config=MODEL.replace(profile={"name": "local"})).trace_id
     profiled(tmp_path, services, **changes)
     with pytest.raises(Conflict, match=re.escape(said)):
         resume_run(services, trace_id, RunLimits())
@@ -253,23 +257,26 @@ def test_a_run_does_not_continue_under_a_changed_profile(
 
 def test_a_run_continues_where_only_price_or_rates_of_its_profile_changed(tmp_path: Path, services: Services):
     profiled(tmp_path, services)
-    trace_id = begun(services, config=replace(MODEL, profile="local")).trace_id
+    trace_id = begun(services, config=MODEL.replace(profile={"name": "local"})).trace_id
     profiled(tmp_path, services, price=TokenPrice(1.0, 1.0), requests_per_minute=6_000.0, seconds=50.0)
     outcome = resume_run(services, trace_id, RunLimits()).execute()
     assert outcome.ending == "answered"
-    recorded = opened(services, trace_id).trace.configuration["profile"]
+    run = opened(services, trace_id).run
+    assert run is not None
+    assert run.spec.profile is not None
+    recorded = run.spec.profile
     assert (recorded["name"], recorded["context_window"], recorded["seconds"]) == ("local", 16_000, 120.0)
     assert "price" not in recorded
 
 
 def test_a_prompt_fits_the_window_of_the_profile(tmp_path: Path, services: Services):
     profiled(tmp_path, services, context_window=2_600, reply_limit=1_300)
-    outcome = begun(services, config=replace(MODEL, profile="local")).execute()
+    outcome = begun(services, config=MODEL.replace(profile={"name": "local"})).execute()
     # Instructions and tools alone take more than 1,300 tokens.
     assert outcome.ending == "failed"
     assert "the context window has room for 1,300" in (outcome.failure or "")
     profiled(tmp_path, services, context_window=16_000)
-    assert begun(services, config=replace(MODEL, profile="local")).execute().ending == "answered"
+    assert begun(services, config=MODEL.replace(profile={"name": "local"})).execute().ending == "answered"
 
 
 def test_of_two_continuations_of_one_trace_only_the_second_writes(services: Services):
@@ -293,14 +300,14 @@ def test_of_two_continuations_of_one_trace_only_the_second_writes(services: Serv
 @pytest.mark.parametrize(
     ("way", "world", "said"),
     [
-        (RunConfig("nobody"), "harbour", "there is no reasoner 'nobody'"),
-        (RunConfig("humaniq", {"k": -1}), "harbour", "k is -1"),
-        (RunConfig("humaniq", library="nets"), "harbour", "there is no library 'nets'"),
+        (RunSpec(reasoner="nobody"), "harbour", "there is no reasoner 'nobody'"),
+        (RunSpec(reasoner="humaniq", options={"k": -1}), "harbour", "k is -1"),
+        (RunSpec(reasoner="humaniq", library="nets"), "harbour", "there is no library 'nets'"),
         (MODEL, "moon", "There is no world 'moon'"),
     ],
 )
 def test_an_invalid_request_is_refused_before_anything_is_stored(
-    services: Services, way: RunConfig, world: str, said: str
+    services: Services, way: RunSpec, world: str, said: str
 ):
     with pytest.raises(ASK_ERRORS, match=said):
         begin_run(services, AskRequest("Who?", world, way))
@@ -345,7 +352,7 @@ def test_a_process_is_identified_by_host_pid_and_creation_time():
 
 
 def test_a_resumed_replay_keeps_the_limit_of_its_own_reasoner():
-    assert {name: RunConfig(name).default_step_limit for name in REASONERS} == {
+    assert {name: entry.default_step_limit for name, entry in REASONERS.items()} == {
         "replay": 501,
         "humaniq": 20,
         "fusion": 20,

@@ -12,9 +12,9 @@ from pydantic import BaseModel
 
 from db.models import Step
 from db.recording import TraceAnswers
+from db.run_spec import RunLimits
 from reasoners.base import Action, Branch, FinalAnswer, Move, Parallel, ReasonerGenerator, StepCompletion, Task
 from reasoners.skills.skill import Skill, SkillAttempt, SkillCall, SkillReply
-from runs.budget import RunLimits
 from runs.recorders import MemoryRecorder
 from runs.runner import RunControl, run_reasoner
 from tests.reasoners.scripted import NOWHERE, Hanging, tool_of

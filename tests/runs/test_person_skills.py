@@ -11,6 +11,7 @@ import pytest
 from db import review, traces, users
 from db.database import Conflict
 from db.models import Step
+from db.run_spec import RunLimits, RunSpec
 from db.runs import trace_version
 from db.trace_record import TraceRecord
 from evaluation.gold_comparison import find_gold_reasoning, find_gold_responder
@@ -22,8 +23,6 @@ from reasoners.humaniq.options import AgentOptionsError
 from reasoners.registry import REASONERS
 from reasoners.skills.skill import RejectedReply, SkillCall, list_shots
 from runs.ask import ActiveRun, AskRequest, begin_run
-from runs.budget import RunLimits
-from runs.preparation import RunConfig
 from runs.resume import WrittenReply, list_awaited_steps, rerun_from_step, resume_run, resume_with_reply
 from runs.services import Services
 from settings import Settings
@@ -49,8 +48,8 @@ class Desk:
 
     def begin(self, reasoner: str, *person_skills: str) -> ActiveRun:
         self.model.asked.clear()
-        config = RunConfig(reasoner, person_skills=person_skills)
-        return begin_run(self.services, AskRequest(self.question, "gold", config, UNLIMITED))
+        config = RunSpec(reasoner=reasoner, person_skills=person_skills)
+        return begin_run(self.services, AskRequest(self.question, "gold", config.replace(limits=UNLIMITED)))
 
     def reply(self, record: TraceRecord, step: Step) -> dict[str, Any]:
         """The gold reply to the request of an open step."""
@@ -121,7 +120,7 @@ def test_a_run_waits_for_each_played_skill_and_asks_the_model_the_rest_once(desk
     written = {step.id: step for step in record.steps if (step.data or {}).get("written_by") == "ada"}
     assert written.keys() == {step.id for step in awaited}
     assert all(step.data["calls"] == 0 and step.finished_at is not None for step in written.values())  # type: ignore[index]
-    assert record.trace.configuration["calls"]["model_calls"] == len(desk.model.asked)
+    assert record.trace.result.calls["model_calls"] == len(desk.model.asked)
     assert all(step.finished_at is not None for step in record.steps)
 
 
@@ -157,14 +156,16 @@ def test_a_plan_that_a_person_wrote_during_a_run_is_a_shot_once_approved(desk: D
 
 def test_a_copy_of_the_run_lets_the_same_person_play(desk: Desk):
     record, _ = desk.play(desk.begin("atomr", "plan"))
-    again = rerun_from_step(desk.services, record.trace.id, 0, RunConfig("atomr", person_skills=("plan",)), UNLIMITED)
+    again = rerun_from_step(
+        desk.services, record.trace.id, 0, RunSpec(reasoner="atomr", person_skills=("plan",), limits=UNLIMITED)
+    )
     assert again.execute().ending == "waiting"
-    assert desk.load(again.trace_id).trace.configuration["person_skills"] == ["plan"]
+    assert desk.load(again.trace_id).run.spec.person_skills == ("plan",)  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize(("method", "told"), [("atomr", "it has plan, select_sources"), ("humaniq", "it lists none")])
 def test_a_skill_that_the_method_lacks_cannot_be_played(desk: Desk, method: str, told: str):
-    config = RunConfig(method, person_skills=("guess",))
+    config = RunSpec(reasoner=method, person_skills=("guess",))
     with pytest.raises(AgentOptionsError, match=f"{method} has no skill 'guess' for a person to play; {told}"):
         begin_run(desk.services, AskRequest(desk.question, "gold", config))
 
@@ -173,8 +174,8 @@ def test_gold_reasoning_plays_the_rest_without_a_model(desk: Desk):
     environ = {"SHOWHOW_HOME": str(desk.services.settings.home)}
     services = Services(Settings.from_env(environ), environ)
     desk.model.asked.clear()
-    config = RunConfig("pdrr", person_skills=("triples",), skills="oracle")
-    run = begin_run(services, AskRequest(desk.question, "gold", config, UNLIMITED))
+    config = RunSpec(reasoner="pdrr", person_skills=("triples",), skills="oracle")
+    run = begin_run(services, AskRequest(desk.question, "gold", config.replace(limits=UNLIMITED)))
     run.responder = find_gold_responder(services, "oracle", "gold", desk.question)
     assert run.execute().ending == "waiting"
     (step,) = list_awaited_steps(desk.load(run.trace_id))
@@ -186,8 +187,8 @@ def test_gold_reasoning_plays_the_rest_without_a_model(desk: Desk):
     resumed = resume_run(services, run.trace_id, UNLIMITED)
     resumed.responder = run.responder
     assert resumed.execute().ending == "answered"
-    assert desk.load(run.trace_id).trace.configuration["skills"] == "oracle"
-    assert desk.load(run.trace_id).run.model is None  # type: ignore[union-attr]
+    assert desk.load(run.trace_id).run.spec.skills == "oracle"  # type: ignore[union-attr]
+    assert desk.load(run.trace_id).run.spec.model is None  # type: ignore[union-attr]
     assert desk.model.asked == []
     with pytest.raises(WorldError, match="has no gold reasoning for this question"):
         find_gold_responder(services, "oracle", "gold", "Who painted the ceiling?")

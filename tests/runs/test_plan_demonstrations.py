@@ -9,6 +9,7 @@ from sqlalchemy import select
 from db.libraries import DemonstrationFilter
 from db.merge import merge_trace
 from db.models import Project, Question
+from db.run_spec import RunSpec
 from db.trace_record import TraceRecord
 from db.traces import load_trace
 from evaluation.datasets import read_questions
@@ -23,7 +24,7 @@ from fiction.universe.options import GenerationOptions
 from reasoners.atomr.skills import PLAN, PlanReply, PlanRequest, check_plan
 from reasoners.registry import REASONERS
 from reasoners.skills.skill import list_shots
-from runs.preparation import RunConfig, prepare_task
+from runs.preparation import build_reasoner, find_entry, prepare_task
 from runs.recorders import MemoryRecorder
 from runs.runner import run_reasoner
 from runs.services import Services
@@ -75,7 +76,7 @@ def question(services: Services) -> Question:
 
 @pytest.mark.parametrize("method", PLANNERS)
 def test_a_planning_reasoner_gets_plans_of_its_own_kind(services: Services, question: Question, method: str):
-    prepared = prepare_task(services, question, ASKED, RunConfig(method, {}, "plans"))
+    prepared = prepare_task(services, question, ASKED, RunSpec(reasoner=method, options={}, library="plans"))
     assert prepared.selection is not None
     assert [record.trace.reasoner for record in prepared.task.demonstrations] == [method] * 3
     skill = REASONERS[method].planning_skill
@@ -83,13 +84,18 @@ def test_a_planning_reasoner_gets_plans_of_its_own_kind(services: Services, ques
     shots = list_shots(skill, prepared.task.demonstrations)
     assert len(shots) == 3
     assert len({shot.request.question for shot in shots}) == 3
-    assert prepare_task(services, question, ASKED, RunConfig(method, {"shots": 0}, "plans")).selection is None
+    assert (
+        prepare_task(
+            services, question, ASKED, RunSpec(reasoner=method, options={"shots": 0}, library="plans")
+        ).selection
+        is None
+    )
 
 
 def test_the_dpp_prefers_plans_of_different_shapes(services: Services, question: Question):
     assert PLAN.shape is not None
     library = services.open_demonstrations("plans", PLAN)
-    config = RunConfig("atomr", {"shots": 4}, "plans").selection_config()
+    config = find_entry(RunSpec(reasoner="atomr")).selection_config({"shots": 4})
     picks = library.select(question.text, config).demonstrations
     with services.database.read() as session:
         shapes = [
@@ -102,15 +108,17 @@ def test_the_dpp_prefers_plans_of_different_shapes(services: Services, question:
 @pytest.mark.parametrize("method", ["humaniq", "replay"])
 def test_who_imitates_tool_calls_gets_no_traces_of_skills(services: Services, question: Question, method: str):
     options = {"k": 40} if method == "humaniq" else {}
-    demonstrations = prepare_task(services, question, ASKED, RunConfig(method, options, "plans")).task.demonstrations
+    demonstrations = prepare_task(
+        services, question, ASKED, RunSpec(reasoner=method, options=options, library="plans")
+    ).task.demonstrations
     assert len(demonstrations) >= 5
     assert not [step for record in demonstrations for step in record.steps if step.skill is not None]
 
 
 def test_the_model_is_shown_the_plans_as_answered_requests(services: Services, server: ModelServer, question: Question):
-    prepared = prepare_task(services, question, ASKED, RunConfig("atomr", {}, "plans"))
+    prepared = prepare_task(services, question, ASKED, RunSpec(reasoner="atomr", options={}, library="plans"))
     server.requests.clear()
-    run_reasoner(RunConfig("atomr").make_reasoner(), prepared.task, MemoryRecorder())
+    run_reasoner(build_reasoner(RunSpec(reasoner="atomr")), prepared.task, MemoryRecorder())
     system, *shots, asked = server.requests[0].body["messages"]
     assert system["role"] == "system"
     assert [message["role"] for message in shots] == ["user", "assistant"] * 3
@@ -122,7 +130,7 @@ def test_the_model_is_shown_the_plans_as_answered_requests(services: Services, s
 
 
 def test_a_plan_that_the_skill_no_longer_accepts_is_no_shot(services: Services, question: Question):
-    prepared = prepare_task(services, question, ASKED, RunConfig("atomr", {}, "plans"))
+    prepared = prepare_task(services, question, ASKED, RunSpec(reasoner="atomr", options={}, library="plans"))
     first, *others = prepared.task.demonstrations
     step = next(step for step in first.steps if step.skill == PLAN.reference)
     step.data = {"reply": {"nodes": [{"id": 0, "question": "?", "children": [7]}]}}
@@ -135,7 +143,9 @@ def test_a_plan_that_the_skill_no_longer_accepts_is_no_shot(services: Services, 
 def test_an_export_keeps_the_parents_of_a_tree_or_says_that_it_does_not(
     services: Services, question: Question, name: str, tmp_path: Path
 ):
-    records = prepare_task(services, question, ASKED, RunConfig("atomr", {}, "plans")).task.demonstrations
+    records = prepare_task(
+        services, question, ASKED, RunSpec(reasoner="atomr", options={}, library="plans")
+    ).task.demonstrations
     file = tmp_path / "traces"
     with file.open("wb") as stream:
         losses = find_writer(name)(TraceExport(records), stream)

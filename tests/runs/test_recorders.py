@@ -16,12 +16,12 @@ from db import projects, recording, runs, traces, users
 from db.database import Conflict, Database
 from db.model_calls import list_model_calls
 from db.models import Run, Trace
+from db.run_spec import RunLimits, RunResult
 from db.schema import check_database, upgrade
 from db.trace_record import TraceRecord
 from llm.types import ChatReply, Message, OutgoingRequest, TokenLogprob
 from llm.usage import Usage
 from reasoners.base import Action, FinalAnswer, ReasonerError, ReasonerGenerator, Task
-from runs.budget import RunLimits
 from runs.model_call_recorder import StoreModelCallRecorder
 from runs.recorders import MemoryRecorder, StoreRecorder
 from runs.runner import RunControl, run_reasoner
@@ -72,21 +72,21 @@ def scene(tmp_path: Path) -> Iterator[Scene]:
         project = projects.create_project(session, "p", "nowhere")
         projects.add_questions(session, project.id, [SimpleNamespace(text="Who built the quay?", details={}, **plain)])
         (question,) = projects.list_questions(session, project.id)
-        begun = runs.start_run(session, Run(name="ask", reasoner="scripted", world="nowhere", configuration={"k": 3}))
-        trace = runs.start_run_trace(session, begun, question.id, {"seed": 1})
+        begun = runs.start_run(session, Run(name="ask", reasoner="scripted", world="nowhere"))
+        trace = runs.start_run_trace(session, begun, question.id, "1:2:here")
     yield Scene(url, store, begun, trace)
     assert check_database(store) == []
     store.close()
 
 
-def test_an_answered_run_is_submitted_with_answers_cost_and_configuration(scene: Scene):
+def test_an_answered_run_is_submitted_with_answers_cost_and_result(scene: Scene):
     scene.drive([*LOOK, END])
     record = scene.record()
     trace = record.trace
     assert (trace.status, trace.ending, trace.failure, trace.author_id) == ("submitted", "answered", None, None)
     assert (trace.final_answer, trace.answer_graph) == ("Ada", "Ada Reed")
-    calls = trace.configuration["calls"]
-    assert trace.configuration == {"k": 3, "seed": 1, "agreement": "all", "calls": calls}
+    calls = trace.result.calls
+    assert trace.result == RunResult(worker="1:2:here", calls=calls, details={"agreement": "all"})
     assert (calls["model_calls"], calls["retrievals"]) == (4, 3)
     assert (trace.cost["calls"], trace.cost["input_tokens"]) == (4, 360)
     assert [(s.position, s.observation, s.usage) for s in record.steps] == [

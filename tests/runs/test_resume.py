@@ -58,8 +58,8 @@ def begun(database: Database, worker: str, question: str = "Who?", name: str = A
         asked = FreeQuestion(question)
         projects.add_questions(session, project.id, [asked])
         stored = projects.find_matching_question(session, project.id, asked)
-        run = runs.start_run(session, Run(name=name, reasoner="replay", world="w", configuration={"worker": worker}))
-        trace = runs.start_run_trace(session, run, stored.id, {})
+        run = runs.start_run(session, Run(name=name, reasoner="replay", world="w"))
+        trace = runs.start_run_trace(session, run, stored.id, worker)
         begin_step(session, trace.id, NewStep("I look.", "wikisearch", {"query": "x"}), seen=trace.version)
         begin_model_call(session, ModelRequest("step", "m", [{"role": "user", "content": "x"}]), trace_id=trace.id)
         return trace.id

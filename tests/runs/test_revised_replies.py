@@ -11,6 +11,7 @@ import pytest
 from db import projects, runs, traces, users
 from db.database import Conflict, Database
 from db.models import SPAN_SKILL, Question, Run
+from db.run_spec import RunLimits
 from db.schema import upgrade
 from db.trace_record import TraceRecord
 from evaluation.datasets import read_questions
@@ -32,7 +33,6 @@ from reasoners.skills.skill import (
     written_step_data,
 )
 from reasoners.skills.values import renumber_passages
-from runs.budget import RunLimits
 from runs.recorders import StoreRecorder
 from runs.runner import RunControl, run_reasoner
 from tests.evaluation.test_gold_traces import some_meaning
@@ -116,7 +116,7 @@ def wrong(world: World) -> TraceRecord:
     """A finished run whose plan has a wrong relation."""
     with world.store.begin() as session:
         run = runs.start_run(session, Run(name="ask", reasoner="atomr", world="gold"))
-        trace = runs.start_run_trace(session, run, world.question.id, {})
+        trace = runs.start_run_trace(session, run, world.question.id, "")
     return world.run(trace.id, world.responder(is_wrong=True))
 
 
@@ -140,7 +140,7 @@ def test_a_corrected_plan_leads_to_the_gold_answer_and_asks_only_what_changed(wo
     assert corrected.calls["plan"] == 0
     # The relation that was changed, and the choice of its sources.
     assert 1 <= asked <= 3 < first_time
-    calls = record.trace.configuration["calls"]
+    calls = record.trace.result.calls
     assert calls["reused"] > len(record.steps) / 3
     assert record.steps[0].data == written_step_data(gold_plan, "ada")
     assert [(edit.action, edit.before["data"]["reply"]) for edit in record.edits if edit.action == "reply"] == [

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from db.recording import TraceAnswers
+from db.run_spec import RunLimits
 from llm.types import TextDelta
 from reasoners.base import Action, FinalAnswer, QuestionRefused, ReasonerError, Task
-from runs.budget import RunLimits
 from runs.recorders import MemoryRecorder
 from runs.runner import RunControl, run_reasoner
 from tests.reasoners.scripted import NOWHERE, Hanging, Scripted, breaks, echo, fail, outage, tool_of, until

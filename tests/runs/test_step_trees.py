@@ -58,7 +58,7 @@ def trace(store: Database) -> Trace:
         projects.add_questions(session, project.id, [SimpleNamespace(text="Who?", details={}, **plain)])
         (question,) = projects.list_questions(session, project.id)
         run = runs.start_run(session, Run(name="ask", reasoner="planner", world="nowhere"))
-        return runs.start_run_trace(session, run, question.id, {})
+        return runs.start_run_trace(session, run, question.id, "")
 
 
 def look(_context: ToolContext, text: str) -> Observation:

@@ -8,13 +8,13 @@ from uuid import UUID
 
 import streamlit as st
 
-from app.pages.ask.reply_form import read_field_docstrings
+from app.field_docstrings import read_field_docstrings
 from app.widgets.choices import list_places_to_ask, parse_place, place_to_ask
 from app.widgets.page_layout import escape_markdown, format_sentence
 from app.widgets.selection_form import SELECTION_LABELS
 from db.database import Database
 from db.libraries import list_versions
-from db.trace_configuration import MODEL_SKILLS, TraceConfiguration
+from db.run_spec import DEFAULT_MAX_SECONDS, MODEL_SKILLS, RunLimits, RunSpec
 from db.trace_record import TraceRecord
 from db.traces import load_trace
 from evaluation.answer_notation import find_project_notation
@@ -24,8 +24,7 @@ from llm.types import DEFAULT_PROFILE_NAME, ModelProfile
 from reasoners.humaniq.options import OPTION_CHOICES, SELECTION_DESCRIPTIONS, AgentOptions
 from reasoners.registry import REASONERS, ReasonerEntry, default_reasoner, reasoner_title
 from runs.ask import ActiveRun, AskRequest
-from runs.budget import DEFAULT_MAX_SECONDS, RunLimits
-from runs.preparation import RunConfig
+from runs.preparation import find_entry, needs_model
 from runs.services import Services
 from settings import DEFAULT_LIBRARY
 from tools.arguments import label_of_name
@@ -75,17 +74,17 @@ def seed_ask_form(record: TraceRecord | None, *, has_model: bool) -> None:
 
 
 def _form_fields(record: TraceRecord | None, *, has_model: bool) -> list[AskFormField]:
-    stored = TraceConfiguration.from_json(record.trace.configuration if record is not None else {})
-    entry = REASONERS.get(stored.reasoner or "") or default_reasoner(has_model=has_model)
+    stored = RunSpec() if record is None else record.spec
+    entry = REASONERS.get(stored.reasoner) or default_reasoner(has_model=has_model)
     options = AgentOptions().to_json() | (dict(stored.options) if entry.name == stored.reasoner else {})
-    limits = stored.limits
+    limits = stored.limits.to_json() if stored.reasoner else {}
     return [
         AskFormField("question", record.question.text if record is not None else st.query_params.get("question", "")),
         AskFormField("world", place_to_ask(record.project) if record is not None else st.query_params.get("world")),
         AskFormField("by", MODEL if entry.needs_model else DEMONSTRATION),
         *(AskFormField(_agent_field(needs_model), _shown_agent(entry, needs_model)) for needs_model in (True, False)),
         AskFormField("library", stored.library),
-        AskFormField("profile", stored.profile["name"] if stored.profile else None),
+        AskFormField("profile", stored.profile_name),
         *(AskFormField(name, options[name]) for name in (*ADVANCED_OPTIONS, "selection", "k", "own_answer", "seed")),
         *(
             AskFormField(step_limit_field(reasoner.name), _shown_step_limit(reasoner, stored))
@@ -115,8 +114,8 @@ def step_limit_field(reasoner: str) -> str:
     return f"steps_{reasoner}"
 
 
-def _shown_step_limit(entry: ReasonerEntry, stored: TraceConfiguration) -> int:
-    limit = stored.limits.get("steps") if entry.name == stored.reasoner else None
+def _shown_step_limit(entry: ReasonerEntry, stored: RunSpec) -> int:
+    limit = stored.limits.steps if entry.name == stored.reasoner else None
     return int(limit or entry.default_step_limit)
 
 
@@ -125,7 +124,7 @@ def option_field(reasoner: ReasonerEntry, option: Field[Any]) -> str:
     return f"{reasoner.name}_{option.name}"
 
 
-def _shown_option(entry: ReasonerEntry, option: Field[Any], stored: TraceConfiguration) -> Any:
+def _shown_option(entry: ReasonerEntry, option: Field[Any], stored: RunSpec) -> Any:
     options = stored.options if entry.name == stored.reasoner else {}
     return options.get(option.name, option.default)
 
@@ -135,9 +134,9 @@ def person_skills_field(reasoner: ReasonerEntry) -> str:
     return f"{reasoner.name}_person_skills"
 
 
-def _skill_fields(entry: ReasonerEntry, stored: TraceConfiguration) -> list[AskFormField]:
+def _skill_fields(entry: ReasonerEntry, stored: RunSpec) -> list[AskFormField]:
     """The fields that say what replies to the skills of a reasoner."""
-    shown = stored if entry.name == stored.reasoner else TraceConfiguration()
+    shown = stored if entry.name == stored.reasoner else RunSpec()
     names = [skill.name for skill in entry.skills if skill.name in shown.person_skills]
     source = shown.skills if shown.skills in ASK_SKILLS else MODEL_SKILLS
     return [
@@ -146,28 +145,24 @@ def _skill_fields(entry: ReasonerEntry, stored: TraceConfiguration) -> list[AskF
     ]
 
 
-def limits_in_form(reasoner: str, stored: TraceConfiguration) -> RunLimits:
+def limits_in_form(reasoner: str, stored: RunSpec) -> RunLimits:
     """The limits for this reasoner in the form; raise one to continue a run that has reached it."""
     names = {"steps": step_limit_field(reasoner), **{name: name for name in ("seconds", *MODEL_LIMITS)}}
     entry = REASONERS.get(reasoner)
-    defaults = dict(stored.limits) | ({"steps": _shown_step_limit(entry, stored)} if entry is not None else {})
+    defaults = stored.limits.to_json() | ({"steps": _shown_step_limit(entry, stored)} if entry is not None else {})
     return RunLimits(**{name: st.session_state.get(f"ask_{key}", defaults.get(name)) for name, key in names.items()})
 
 
-def config_and_limits(record: TraceRecord) -> tuple[RunConfig, RunLimits]:
-    """The configuration of a stored run, and the limits for its reasoner in the form."""
-    stored = TraceConfiguration.from_json(record.trace.configuration)
-    config = RunConfig.from_stored(stored)
-    return config, limits_in_form(config.reasoner, stored)
+def spec_in_form(record: TraceRecord) -> RunSpec:
+    """How the trace's question was asked, with the limits for its reasoner in the form."""
+    return record.spec.method.replace(limits=limits_in_form(record.spec.reasoner, record.spec))
 
 
 def start_run(services: Services, run: ActiveRun) -> UUID:
     """Start a stored run in the background, with the responder that its configuration names; returns its trace."""
     with services.database.read() as session:
         record = load_trace(session, run.trace_id)
-    run.responder = find_gold_responder(
-        services, config_and_limits(record)[0].skills, record.project.world, record.question.text
-    )
+    run.responder = find_gold_responder(services, record.spec.skills, record.project.world, record.question.text)
     return services.active_runs.start(run)
 
 
@@ -204,19 +199,18 @@ def show_ask_form(
         selects = entry.uses_demonstrations and entry.options is AgentOptions and mode == MODEL
         options = _select_demonstration_options() if selects else {}
     with fields:
-        config, limits = _show_config(services.database, entry, options)
-        config = replace(config, profile=profile)
+        spec = _show_spec(services.database, entry, options)
         is_pressed = st.button(
             "Ask",
             key="ask",
             type="primary",
             shortcut="Ctrl+Enter",
             icon=":material/send:",
-            disabled=config.needs_model and not profiles,
+            disabled=needs_model(spec) and not profiles,
         )
     if explained:
-        st.caption(describe_reasoner(config.entry))
-    if not profiles and (config.needs_model or (explained and mode == DEMONSTRATION)):
+        st.caption(describe_reasoner(find_entry(spec)))
+    if not profiles and (needs_model(spec) or (explained and mode == DEMONSTRATION)):
         _explain_missing_model(mode)
     if not is_pressed:
         return None
@@ -224,7 +218,11 @@ def show_ask_form(
         st.error("Write a question first.")
         return None
     world, project = parse_place(place)
-    return AskRequest(question, world, config, limits, project, find_project_notation(services.database, project))
+    spec = spec.replace(
+        profile=None if profile is None else {"name": profile},
+        date_notation=find_project_notation(services.database, project),
+    )
+    return AskRequest(question, world, spec, project)
 
 
 def _choose_answer_mode() -> str:
@@ -241,7 +239,7 @@ def _choose_answer_mode() -> str:
     )
 
 
-def _show_config(database: Database, entry: ReasonerEntry, options: dict[str, Any]) -> tuple[RunConfig, RunLimits]:
+def _show_spec(database: Database, entry: ReasonerEntry, options: dict[str, Any]) -> RunSpec:
     """Draw the library that the reasoner uses, and a drawer of its options and limits, besides `options`."""
     library = _select_library(database, is_used=entry.uses_demonstrations)
     person_skills: tuple[str, ...] = ()
@@ -255,7 +253,9 @@ def _show_config(database: Database, entry: ReasonerEntry, options: dict[str, An
             options |= _show_advanced_options(entry)
         limits = _show_limit_fields(entry)
     used = {name: value for name, value in options.items() if name in entry.option_names}
-    return RunConfig(entry.name, used, library, person_skills=person_skills, skills=skills), limits
+    return RunSpec(
+        reasoner=entry.name, options=used, library=library, person_skills=person_skills, skills=skills, limits=limits
+    )
 
 
 def _choose_reasoner(mode: str) -> ReasonerEntry:

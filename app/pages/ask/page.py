@@ -19,7 +19,6 @@ from db.database import Database, RowNotFound
 from db.model_calls import list_model_calls, load_prompt
 from db.models import ModelCall, User
 from db.runs import ASK_RUN_NAME
-from db.trace_configuration import TraceConfiguration
 from db.trace_record import TraceRecord
 from db.unsent_questions import find_unsent_question, forget_unsent_question
 from evaluation.value_format import format_count
@@ -27,7 +26,7 @@ from llm.profiles import ProfileError
 from reasoners.registry import REASONERS, ReasonerEntry, reasoner_title
 from reasoners.replay.derivations import DERIVATIONS
 from runs.ask import ASK_ERRORS
-from runs.preparation import RunConfig
+from runs.preparation import find_entry
 from runs.services import Services
 
 TRACE, DEMONSTRATIONS, PROMPT, SETTINGS = "Trace", "Demonstrations", "Prompt", "Settings"
@@ -67,25 +66,25 @@ def show_run_view(services: Services, view: str, record: TraceRecord) -> None:
         else:
             if record.run is not None:
                 show_run_menu(services, record.run, parameters=["trace", "step", "look"])
-            st.json(record.trace.configuration | {"encoder": services.settings.encoder}, expanded=2)
+            st.json(record.named_values | {"encoder": services.settings.encoder}, expanded=2)
     except ASK_ERRORS as error:
         st.error(format_sentence(str(error)))
 
 
 def _show_demonstrations(services: Services, record: TraceRecord) -> None:
-    stored = TraceConfiguration.from_json(record.trace.configuration)
+    stored, spec = record.trace.result, record.spec
     references = {str(reference.id) for reference in stored.demonstrations or ()}
-    config = RunConfig.from_stored(stored)
-    if not references or config.library is None:
+    if not references or spec.library is None:
         st.info("The run used no demonstration: none matched, or none was requested.")
         return
     with st.spinner("Selecting them again …"):
-        library = services.open_demonstrations(config.library, config.entry.planning_skill)
+        entry = find_entry(spec)
+        library = services.open_demonstrations(spec.library, entry.planning_skill)
         selection = library.select(
-            record.question.full_text, config.selection_config(), leave_out_itself=not config.entry.repeats
+            record.question.full_text, entry.selection_config(spec.options), leave_out_itself=not entry.repeats
         )
     followed = stored.followed_demonstrations
-    explains_all = config.entry.explains_all_demonstrations
+    explains_all = entry.explains_all_demonstrations
     explained = [
         index
         for index, demonstration in enumerate(selection.demonstrations)
@@ -93,7 +92,7 @@ def _show_demonstrations(services: Services, record: TraceRecord) -> None:
         and (explains_all or index < MAX_EXPLAINED or str(demonstration.trace_id) in followed)
     ]
     st.caption(
-        f"{format_count(len(references), 'demonstration')} of the library {escape_markdown(config.library)}, "
+        f"{format_count(len(references), 'demonstration')} of the library {escape_markdown(spec.library)}, "
         + (
             "the most similar first; replay follows the first one that matches."
             if not explains_all
@@ -174,7 +173,7 @@ def _show_prompt(database: Database, record: TraceRecord) -> None:
     with database.read() as session:
         messages = load_prompt(session, call.id)
     length = sum(len(message["content"]) for message in messages)
-    versions = TraceConfiguration.from_json(record.trace.configuration).prompt_versions
+    versions = record.spec.prompt_versions
     version = f" Prompt version {escape_markdown(versions[call.purpose])}." if call.purpose in versions else ""
     st.caption(
         f"{len(messages)} messages, {length:,} characters, as they were sent to {escape_markdown(call.model)}.{version}"

@@ -9,14 +9,9 @@ row that it belongs to: by its id, or else by its number. What is nested deeper 
 field is its docstring in the reply's class.
 """
 
-import ast
-import inspect
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
-from itertools import pairwise
-from textwrap import dedent
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_origin
 
@@ -24,6 +19,7 @@ import pyarrow as pa
 import streamlit as st
 from pydantic import BaseModel
 
+from app.field_docstrings import read_field_docstrings
 from app.widgets.page_layout import escape_markdown
 from db.models import Step
 from reasoners.skills.skill import Skill, read_reply
@@ -94,32 +90,6 @@ def list_meanings(request: Mapping[str, Any]) -> dict[str, str]:
         for entry in entries
         if isinstance(entry, dict) and "id" in entry and not entry.keys().isdisjoint({"label", "relation"})
     }
-
-
-def read_field_docstrings(described: type[Any]) -> Mapping[str, str]:
-    """The docstrings below the fields of a model or dataclass and of its bases, by the name of the field.
-
-    They are no part of the schema that is sent to models, so a better wording changes no request. A class that was not
-    read from a file has none.
-    """
-    return _read_docstrings(described.__mro__)
-
-
-@cache
-def _read_docstrings(classes: tuple[type, ...]) -> Mapping[str, str]:
-    docstrings: dict[str, str] = {}
-    for base in reversed(classes):
-        if base not in (BaseModel, object):
-            try:
-                source = inspect.getsource(base)
-            except OSError:
-                continue
-            (definition,) = ast.parse(dedent(source)).body
-            for field, text in pairwise(definition.body if isinstance(definition, ast.ClassDef) else ()):
-                match field, text:
-                    case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(docstring))):
-                        docstrings[name] = inspect.cleandoc(docstring)
-    return docstrings
 
 
 def _to_field(name: str, annotation: Any, depth: int, *, is_optional: bool) -> ReplyField:

@@ -10,7 +10,7 @@ from uuid import UUID
 
 import streamlit as st
 
-from app.pages.ask.form import config_and_limits, open_run, start_run
+from app.pages.ask.form import open_run, spec_in_form, start_run
 from app.pages.ask.reply_form import FormButton, show_reply_form
 from app.widgets.choices import compare_on_request
 from app.widgets.notebook import format_run_cost, format_trace_cost, show_trace, status_label
@@ -19,7 +19,6 @@ from app.widgets.queue import current_project
 from db import projects, runs, traces, users
 from db.database import Database, StoreError
 from db.models import UNFINISHED_ENDINGS, Step, User
-from db.trace_configuration import TraceConfiguration
 from db.trace_record import TraceRecord
 from db.types import seconds_since
 from db.unanswerable import normalize_unanswerable
@@ -30,6 +29,7 @@ from reasoners.answers.normalization import ALL_AGREE, TWO_AGREE
 from reasoners.registry import REASONERS, reasoner_title
 from runs.active_runs import BackgroundRun
 from runs.ask import ASK_ERRORS, AskRequest, FreeQuestion, begin_run, is_running
+from runs.preparation import find_entry
 from runs.resume import (
     WrittenReply,
     list_awaited_steps,
@@ -55,24 +55,22 @@ def build_conclusion(record: TraceRecord, evidence: list[int] | None = None) -> 
 
     `evidence` are the steps of find_evidence_steps, if they are known.
     """
-    trace, configuration = record.trace, record.trace.configuration
+    trace, result = record.trace, record.trace.result
     if trace.final_answer is None:
         return None
-    agreement, response = configuration.get("agreement"), configuration.get("response")
-    links = configuration.get("links") or []
+    agreement = result.agreement
     return {
         "answer": trace.final_answer,
-        "response": response if response != trace.final_answer else None,
-        "links": links,
-        "agreement": agreement
-        and {"words": agreement["words"], "sign": AGREEMENT_SIGNS.get(agreement["state"], "poor")},
+        "response": result.response if result.response != trace.final_answer else None,
+        "links": list(result.links),
+        "agreement": agreement and {"words": agreement.words, "sign": AGREEMENT_SIGNS.get(agreement.state, "poor")},
         "sources": [
             {"name": name, "value": value}
             for field, name in ANSWER_SOURCE_LABELS.items()
             if (value := getattr(trace, field))
         ],
-        "evidence": [] if links else find_evidence_steps(record) if evidence is None else evidence,
-        "note": configuration.get("unwritten"),
+        "evidence": [] if result.links else find_evidence_steps(record) if evidence is None else evidence,
+        "note": result.response_error,
     }
 
 
@@ -85,22 +83,15 @@ def start_ask(services: Services, request: AskRequest, person: User) -> bool:
     """Start the run in the background and open its trace; if it is refused, show the error and return False."""
     try:
         responder = find_gold_responder(
-            services, request.run_config.skills, request.world, " ".join(request.question.split())
+            services, request.spec.skills, request.world, " ".join(request.question.split())
         )
-        run = begin_run(services, request)
+        run = begin_run(services, replace(request, spec=request.spec.replace(asked_by=person.name)))
     except ASK_ERRORS as error:
         st.error(format_sentence(str(error)))
         return False
     run.responder = responder
-    remember_asker(services, run.trace_id, person)
     open_run(services.active_runs.start(run))
     return True
-
-
-def remember_asker(services: Services, trace_id: UUID, person: User) -> None:
-    """Store who asked, for the history."""
-    with services.database.begin() as session:
-        runs.update_configuration(session, trace_id, {"asked_by": person.name})
 
 
 def show_run_actions(services: Services, record: TraceRecord, person: User) -> None:
@@ -151,11 +142,12 @@ def handle_run_action(services: Services, record: TraceRecord, person: User, act
 @st.dialog("Change the reply", width="large")
 def _change_reply(services: Services, record: TraceRecord, position: int, person: User) -> None:
     """Let the person write the reply of a skill, and open the run that goes on with it."""
-    config, limits = config_and_limits(record)
+    spec = spec_in_form(record)
+    entry = find_entry(spec)
     step = next((step for step in record.steps if step.position == position), None)
-    skill = None if step is None else config.entry.find_skill(step.skill)
+    skill = None if step is None else entry.find_skill(step.skill)
     if step is None or skill is None:
-        st.error(f"Step {position} calls no skill that {escape_markdown(reasoner_title(config.entry.name))} has now.")
+        st.error(f"Step {position} calls no skill that {escape_markdown(reasoner_title(entry.name))} has now.")
         return
     document = show_reply_form(
         skill,
@@ -168,7 +160,7 @@ def _change_reply(services: Services, record: TraceRecord, position: int, person
         return
     written = WrittenReply(position, document, person.name)
     try:
-        open_run(start_run(services, rerun_with_reply(services, record.trace.id, written, config, limits)))
+        open_run(start_run(services, rerun_with_reply(services, record.trace.id, written, spec)))
     except ASK_ERRORS as error:
         st.error(format_sentence(str(error)))
     else:
@@ -177,11 +169,11 @@ def _change_reply(services: Services, record: TraceRecord, position: int, person
 
 def _show_awaited_reply(services: Services, record: TraceRecord, awaited: Sequence[Step], person: User) -> None:
     """Draw the form of the first reply for which a run waits; the run goes on once the last one is written."""
-    config, limits = config_and_limits(record)
-    step = awaited[0]
-    skill = config.entry.find_skill(step.skill)
+    spec = spec_in_form(record)
+    step, entry = awaited[0], find_entry(spec)
+    skill = entry.find_skill(step.skill)
     if skill is None:
-        title = escape_markdown(reasoner_title(config.entry.name))
+        title = escape_markdown(reasoner_title(entry.name))
         st.error(f"Step {step.position} calls a skill that {title} does not have any more.")
         return
     with st.container(border=True, key="awaited"):
@@ -197,7 +189,7 @@ def _show_awaited_reply(services: Services, record: TraceRecord, awaited: Sequen
             return
         written = WrittenReply(step.position, document, person.name)
         try:
-            run = resume_with_reply(services, record.trace.id, written, limits)
+            run = resume_with_reply(services, record.trace.id, written, spec.limits)
             if run is not None:
                 start_run(services, run)
         except ASK_ERRORS as error:
@@ -221,7 +213,7 @@ def _rate_step(database: Database, record: TraceRecord, position: int, rating: i
 
 def _resume_run(services: Services, record: TraceRecord) -> None:
     try:
-        start_run(services, resume_run(services, record.trace.id, config_and_limits(record)[1]))
+        start_run(services, resume_run(services, record.trace.id, spec_in_form(record).limits))
     except ASK_ERRORS as error:
         st.session_state["notice"] = str(error)
 
@@ -230,11 +222,10 @@ def rerun(
     services: Services, record: TraceRecord, position: int, person: User, changed: Mapping[str, Any] | None = None
 ) -> None:
     """Answer the question again from that step on, in a new trace, with changed options if there are any."""
-    config, limits = config_and_limits(record)
-    config = replace(config, options={**config.options, **(changed or {})})
+    spec = spec_in_form(record)
+    spec = spec.replace(options={**spec.options, **(changed or {})}, asked_by=person.name)
     try:
-        run = rerun_from_step(services, record.trace.id, position, config, limits)
-        remember_asker(services, run.trace_id, person)
+        run = rerun_from_step(services, record.trace.id, position, spec)
         open_run(start_run(services, run))
     except ASK_ERRORS as error:
         st.session_state["notice"] = str(error)
@@ -424,7 +415,7 @@ def format_calls(calls: Mapping[str, Any], *, has_skills: bool) -> str:
 
 def _describe_author(record: TraceRecord) -> str:
     """Who answered, as Markdown: the title of the reasoner with its model, or a person."""
-    model = TraceConfiguration.from_json(record.trace.configuration).model_label
+    model = record.spec.model_label
     author = f"by {reasoner_title(record.trace.reasoner)}" + (f" with {model}" if model else "")
     return escape_markdown(author if record.trace.reasoner in REASONERS else record.creator_name)
 
@@ -433,9 +424,9 @@ def _show_ended(record: TraceRecord) -> None:
     trace = record.trace
     duration = format_seconds(trace.wall_seconds) if trace.wall_seconds is not None else ""
     has_skills = any(step.skill is not None and step.tool is None for step in record.steps)
-    stored = TraceConfiguration.from_json(trace.configuration)
-    days = stored.date_notation and f"days as {stored.date_notation}"
-    calls = format_calls(stored.calls, has_skills=has_skills)
+    spec = record.spec
+    days = spec.date_notation and f"days as {spec.date_notation}"
+    calls = format_calls(trace.result.calls, has_skills=has_skills)
     parts = (format_count(len(record.steps), "step"), duration, format_run_cost(trace.cost), calls, days)
     summary = " · ".join(filter(None, parts))
     ending = trace.ending or ("interrupted" if trace.run_id is not None and trace.status == "draft" else None)
@@ -446,5 +437,5 @@ def _show_ended(record: TraceRecord) -> None:
         return
     show_notice = {"refused": st.info, "waiting": st.info, "failed": st.error}.get(ending, st.warning)
     show_notice(f"**{ending.capitalize()}.** {format_sentence(trace.failure or '')} {ENDING_ADVICE[ending]}")
-    model = TraceConfiguration.from_json(trace.configuration).model_label or ""
+    model = spec.model_label or ""
     st.caption(" · ".join(filter(None, (escape_markdown(model), summary))))

@@ -58,7 +58,7 @@ def show_verification(services: Services, project: Project, run: Run, workers: s
             if st.button(f"Continue with the {report['left']:,} questions left", key="go_on", type="primary"):
                 start_verb_job(services.database, VERIFICATION_JOB, project.name, ["verify", "--go-on", str(run.id)])
                 st.rerun()
-    if run.configuration.get("again_of"):
+    if run.spec.repeats is not None:
         _show_before_and_after(services.database, run, report)
     show_answers(services, project, run, report, running=running)
     _show_scores_by_kind(services, run, report)
@@ -110,11 +110,11 @@ def _show_before_and_after(database: Database, run: Run, after: VerificationRepo
         st.caption("The verification whose failures were asked again here is deleted.")
         return
     before = load_figures(database, previous_run.id, asked_in=run.id)
-    library = previous_run.configuration["library"] or "no library"
+    library = previous_run.spec.library or "no library"
     # Only failures were asked again, so each right answer is a repaired one.
     st.markdown(
         f"Of {before['questions']:,} failures with {escape_markdown(library)}, **{after['right']:,} are now right** "
-        f"with {escape_markdown(run.configuration['library'])}. "
+        f"with {escape_markdown(str(run.spec.library))}. "
         "The repair of a question is never a demonstration for it."
     )
     rows = [

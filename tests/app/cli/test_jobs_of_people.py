@@ -101,7 +101,7 @@ def test_what_a_reviewers_job_stores_is_the_reviewers(home, store, people):
     assert status == 0, said
     with store.read() as session:
         (run,) = verifications.list_verifications(session, get_project(session, DEFAULT_PROJECT).id)
-        assert run.configuration["asked_by"] == "ben"
+        assert run.spec.asked_by == "ben"
 
 
 def test_a_job_of_a_page_is_a_process_that_acts_as_its_person(home, store, people, monkeypatch):

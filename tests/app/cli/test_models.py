@@ -152,8 +152,8 @@ def test_ask_uses_the_profile_and_its_trace_and_exports_name_it(home: Path):
     assert result["profile"] == recorded
     assert "by humaniq with local (openai:own)" in run(home, "traces", "show", result["trace"])[1]
     for name, path in (
-        ("showhow", ("trace", "configuration")),
-        ("atif", ("extra", "showhow", "trace", "configuration")),
+        ("showhow", ("run", "spec")),
+        ("atif", ("extra", "showhow", "run", "spec")),
     ):
         file = home / f"{name}.jsonl"
         assert run(home, "traces", "export", str(file), "--format", name, "--status", "all")[0] == 0

@@ -102,7 +102,7 @@ def test_the_demonstrations_are_generated_traces_of_every_kind_with_the_gold_ans
     kinds = {row["kind"] for row in read_question_rows(prepared / "worlds" / "default")}
     assert {record.question.kind for record in records} == kinds
     for record in records:
-        assert (record.trace.reasoner, record.trace.configuration["generated"]) == (GENERATED_REASONER, True)
+        assert (record.trace.reasoner, record.trace.result.generated) == (GENERATED_REASONER, True)
         assert record.creator_name.startswith("generated")
         assert record.trace.final_answer == ", ".join(answer["text"] for answer in record.question.gold_answers)
         assert all(

@@ -4,11 +4,10 @@ from pathlib import Path
 
 from app.pages.ask.examples import EXAMPLE_COUNT, find_examples
 from db import libraries, projects
+from db.run_spec import RunLimits, RunSpec
 from evaluation.metrics import score_answer
 from reasoners.registry import REASONERS
 from runs.ask import AskRequest, begin_run
-from runs.budget import RunLimits
-from runs.preparation import RunConfig
 from runs.services import Services
 from settings import Settings
 from tests.browser.server import copy_prepared_home
@@ -34,10 +33,9 @@ def test_every_example_is_answered_rightly_by_every_reasoner_without_a_model(tmp
     assert len(examples) == EXAMPLE_COUNT
     for reasoner in (entry.name for entry in REASONERS.values() if not entry.needs_model):
         for world, library, text in examples:
-            config = RunConfig(reasoner, library=library)
-            outcome = begin_run(
-                services, AskRequest(text, world, config, RunLimits(config.default_step_limit))
-            ).execute()
+            limits = RunLimits(REASONERS[reasoner].default_step_limit)
+            spec = RunSpec(reasoner=reasoner, library=library, limits=limits)
+            outcome = begin_run(services, AskRequest(text, world, spec)).execute()
             assert outcome.answers is not None, (reasoner, text, outcome.failure)
             assert score_answer(outcome.answers.final_answer, golds[world, text]) == 1.0, (reasoner, text)
     services.close()

@@ -4,8 +4,8 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from app.pages.ask.form import describe_reasoner
+from db.run_spec import RunLimits
 from reasoners.registry import REASONERS, ReasonerEntry
-from runs.budget import RunLimits
 from tools.registry import name_tools_by_title
 
 # Each reasoner has its own step field; that of fusion is not shown.
@@ -13,12 +13,13 @@ SCRIPT = """
 import streamlit as st
 
 from app.pages.ask.form import limits_in_form
-from db.trace_configuration import TraceConfiguration
+from db.run_spec import RunLimits, RunSpec
 
 st.session_state["ask_steps_humaniq"] = 20
 st.session_state["ask_steps_replay"] = 300
 names = ("replay", "humaniq", "fusion")
-st.session_state["limits"] = {name: limits_in_form(name, TraceConfiguration(reasoner=name)) for name in names}
+unlimited = RunLimits(steps=None, seconds=None)
+st.session_state["limits"] = {name: limits_in_form(name, RunSpec(reasoner=name, limits=unlimited)) for name in names}
 """
 
 

@@ -1,21 +1,23 @@
 """The conclusion of a run on the Ask page: evidence steps, agreement and answers by source."""
 
+from typing import Any
 from uuid import uuid4
 
 import pytest
 
 from app.pages.ask.run_view import build_conclusion, format_calls
 from db.models import Project, Question, Step, Trace
+from db.run_spec import RunResult
 from db.trace_record import TraceRecord
 from reasoners.answers.extraction import find_evidence_steps
 
 ARTICLE = "[1] Ada Reed was born in Gullhaven. [2] She has 5 kites, made in 1995."
 
 
-def record(answer: str | None, observations: list[str | None], **configuration: object) -> TraceRecord:
+def record(answer: str | None, observations: list[str | None], **result: Any) -> TraceRecord:
     project = Project(name="p", world="w")
     question = Question(project_id=project.id, position=1, text="?")
-    trace = Trace(question_id=question.id, final_answer=answer, configuration=dict(configuration), answer_text=answer)
+    trace = Trace(question_id=question.id, final_answer=answer, result=RunResult.from_json(result), answer_text=answer)
     steps = [
         Step(trace_id=trace.id, position=position, tool="read", observation=text, id=uuid4())
         for position, text in enumerate(observations, 1)

@@ -13,13 +13,13 @@ from app.widgets.form_cards import CardLine, FormCard, MethodForm
 from app.widgets.method_forms import FORMS, build_method_form
 from db.models import SPAN_SKILL, Question, Step
 from db.recording import NewStep, StepResult, build_step
+from db.run_spec import RunLimits
 from fiction.universe.options import GenerationOptions
 from reasoners.atomr.skills import PlanReply
 from reasoners.base import Task
 from reasoners.pdrr.skills import PRUNE_TRIPLES
 from reasoners.registry import REASONERS, make_reasoner
 from reasoners.skills.skill import read_reply
-from runs.budget import RunLimits
 from runs.recorders import MemoryRecorder
 from runs.runner import RunControl, run_reasoner
 from tests.evaluation.test_gold_skills import Ground, is_short, make_ground

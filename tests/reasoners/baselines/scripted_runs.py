@@ -7,6 +7,7 @@ from typing import Any
 
 from db.models import Step
 from db.recording import TraceAnswers
+from db.run_spec import RunLimits
 from db.runs import RunOutcome
 from llm.client import ChatClient, build_chat_client
 from llm.types import ModelProfile
@@ -14,7 +15,6 @@ from reasoners.base import Reasoner, Task
 from reasoners.baselines.rounds import React, build_cot_sc_react, build_react_cot_sc
 from reasoners.registry import REASONERS, make_reasoner
 from reasoners.skills.skill import ModelResponder
-from runs.budget import RunLimits
 from runs.runner import RunControl, run_reasoner
 from tests.evaluation.test_gold_skills import skill_of
 from tests.reasoners.agents import recorder_with_steps

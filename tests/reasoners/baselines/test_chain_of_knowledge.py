@@ -88,8 +88,8 @@ def test_each_rationale_is_corrected_by_what_it_retrieves_and_the_next_is_writte
     assert [fact["fact"] for fact in last["state"]] == RIGHT
     queries = [step.arguments["query"] for step in done.steps if step.tool == "wikisearch"]
     assert queries == [WRONG[0], "Ada Lund was born in Saltmouth."]
-    assert len(done.outcome.details["cited"]) == 1
-    assert "born in Gullhaven" in str(done.steps[done.outcome.details["cited"][0] - 1].observation)
+    assert len(done.outcome.details["cited_steps"]) == 1
+    assert "born in Gullhaven" in str(done.steps[done.outcome.details["cited_steps"][0] - 1].observation)
     assert done.outcome.details["closed_book"] == "left out, since own=never"
 
 
@@ -200,7 +200,7 @@ def test_a_rationale_that_follows_from_earlier_ones_rests_on_their_sources(ships
     spans = [step.data or {} for step in done.steps if step.skill == SPAN_SKILL]
     assert [entry["how"] for entry in spans] == ["sources", "earlier rationales"]
     assert spans[1]["support"] == spans[0]["support"] != []
-    assert (done.answers.answer_text, len(done.outcome.details["cited"])) == ("Gullhaven", 1)
+    assert (done.answers.answer_text, len(done.outcome.details["cited_steps"])) == ("Gullhaven", 1)
 
 
 def test_where_the_sources_tell_nothing_the_question_is_refused_without_an_answer_call(ships: ToolContext) -> None:

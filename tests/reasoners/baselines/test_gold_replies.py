@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from db.models import SPAN_SKILL, Project, Question, Step
+from db.run_spec import RunLimits
 from db.runs import RunOutcome
 from evaluation.datasets import read_questions
 from evaluation.gold_reasoning import GoldReasoning
@@ -22,7 +23,6 @@ from reasoners.baselines.skills import FollowUpAnswer, SelfAskReply, SelfAskRequ
 from reasoners.registry import make_reasoner
 from reasoners.skills.skill import Responder, SkillAttempt, SkillCall, SkillReply
 from reasoners.skills.values import AnswersReply, ReasonedReply
-from runs.budget import RunLimits
 from runs.recorders import MemoryRecorder
 from runs.runner import RunControl, run_reasoner
 from tools.registry import available_tools

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from db.models import Step
+from db.run_spec import RunLimits
 from reasoners.baselines.graph_skills import MAX_CANDIDATES, SAMPLED, WeighedFact, WeighedRelation, keep_best
 from reasoners.humaniq.options import AgentOptionsError
 from reasoners.registry import make_reasoner
 from reasoners.skills.values import AnswerValue, GraphFact, OfferedRelation
-from runs.budget import RunLimits
 from tests.reasoners.baselines.scripted_runs import (
     QUESTION,
     BaselineRun,
@@ -117,7 +117,7 @@ def test_tog_walks_to_the_answer_and_cites_the_step_that_lists_it(
     done = run_baseline("tog", sailing_ships, model, {"width": 1})
     listed = [step for step in done.steps if step.tool == "getTailEntities"]
     assert (done.answers.final_answer, done.answers.answer_graph) == ("Gullhaven", "Gullhaven")
-    assert done.outcome.details["cited"] == [listed[-1].position]
+    assert done.outcome.details["cited_steps"] == [listed[-1].position]
     assert (done.answers.final_thought or "").endswith(f"So the answer is: Gullhaven. [step {listed[-1].position}]")
     hop = ["score_relations", "score_facts", "enough"]
     assert model.asked == ["topics", *hop, *hop, "answer_walk"]

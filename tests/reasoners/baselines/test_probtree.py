@@ -156,7 +156,7 @@ def test_the_answer_cites_the_steps_of_its_children_and_what_they_refer_to(ships
 
     done = run_baseline("probtree", ships, script)
     assert (done.answers.final_answer, done.answers.answer_text) == ("Gullhaven", "Gullhaven")
-    captain, town = (done.steps[position - 1] for position in done.outcome.details["cited"])
+    captain, town = (done.steps[position - 1] for position in done.outcome.details["cited_steps"])
     assert ("captain of Sea Star is" in str(captain.observation), captain.node) == (True, "1/open/text/0/read0")
     assert ("born in Gullhaven" in str(town.observation), (town.node or "")[:6]) == (True, "2/open")
     assert done.outcome.details["closed_book"] == "left out, since own=never"

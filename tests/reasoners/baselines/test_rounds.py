@@ -45,7 +45,7 @@ def test_self_ask_looks_each_follow_up_up_and_cites_what_answered_them(
     assert searches(done) == [WHO, WHERE]
     spans = [(step.node, step.thought, step.observation) for step in done.steps if step.skill == "node"]
     assert spans == [("round/1", WHO, "Ada Lund"), ("round/2", WHERE, "Gullhaven")]
-    assert done.outcome.details["cited"] == [done.position_of(CAPTAIN), done.position_of(BIRTHPLACE)]
+    assert done.outcome.details["cited_steps"] == [done.position_of(CAPTAIN), done.position_of(BIRTHPLACE)]
     assert done.outcome.calls["model_calls"] == done.outcome.calls["model_calls_expected"] == 3
     assert [read_request(request)["left"] for request in done.requests] == [5, 4, 3]
     matches_golden("self-ask", done.prompts)
@@ -132,7 +132,7 @@ def test_ircot_without_a_reader_answers_with_its_last_sentence(ships: ToolContex
     done = run_baseline("ircot", ships, reason_in_two_sentences, {"reader": "off"})
     assert done.answers.final_answer == "Gullhaven"
     assert f"{FIRST} {SECOND} So the answer is: Gullhaven." in (done.answers.final_thought or "")
-    assert len(done.outcome.details["cited"]) == 2
+    assert len(done.outcome.details["cited_steps"]) == 2
     assert done.outcome.calls["model_calls"] == done.outcome.calls["model_calls_expected"] == 2
 
 

@@ -42,7 +42,7 @@ def test_one_retrieval_by_the_question_gives_the_passages_that_the_answer_cites(
     assert (done.answers.final_answer, done.answers.answer_text) == ("Gullhaven", "Gullhaven")
     assert done.answers.answer_model is None
     assert (done.answers.final_thought or "").endswith(f"So the answer is: Gullhaven. [step {cited}]")
-    assert done.outcome.details["cited"] == [cited]
+    assert done.outcome.details["cited_steps"] == [cited]
     assert done.tools == ["wikisearch", *["read"] * 4]
     assert [step.arguments["query"] for step in done.steps if step.tool == "wikisearch"] == [QUESTION]
     assert done.outcome.calls["model_calls"] == done.outcome.calls["model_calls_expected"] == 1
@@ -175,7 +175,7 @@ def test_all_articles_are_in_the_prompt_and_the_answer_cites_the_step_that_read_
 
     done = run_baseline("in-context", ships, script)
     assert (done.answers.final_answer, done.answers.answer_text) == ("Gullhaven", "Gullhaven")
-    assert (done.outcome.details["cited"], done.steps[0].data) == ([1], {"articles": 7})
+    assert (done.outcome.details["cited_steps"], done.steps[0].data) == ([1], {"articles": 7})
     titles = [passage["title"] for passage in read_request(done.requests[0])["passages"]]
     assert sorted(titles) == ["Ada Lund", "Blue Wave", "Bo Reed", "Cy Holm", "Grey Seal", "Low Tide", "Sea Star"]
     assert (done.tools, done.outcome.calls["model_calls_expected"]) == ([], 1)

@@ -244,7 +244,7 @@ def test_finish_ends_a_run_with_a_list_of_answers_and_the_steps_that_show_them(c
     assert (answers.final_answer, answers.final_thought) == ("Washington, D.C.; Bern", "So both.")
     assert (answers.answer_text, answers.answer_graph, answers.answer_model) == ("Bern", None, None)
     assert run.outcome.details["answers"] == ["Washington, D.C.", "Bern"]
-    assert run.outcome.details["cited"] == [1]
+    assert run.outcome.details["cited_steps"] == [1]
     assert split_answers(answers.final_answer) == ["Washington, D.C.", "Bern"]
 
 
@@ -407,7 +407,7 @@ def test_a_server_that_rejects_tools_gets_text_prompts_from_then_on(town: Town) 
     run = ask(town.context, script, HumanIQ(ALONE), question=record.question.text)
     assert run.answer == record.trace.final_answer
     assert kept(run.steps) == kept(record.steps)
-    assert run.outcome.details["form"] == "text"
+    assert run.outcome.details["prompt_format"] == "text"
     assert [bool(request.tools) for request in run.requests] == [True] + [False] * len(text)
     chat_only = ask(town.context, [Fails(400, "no tools")], HumanIQ(replace(ALONE, form="chat")))
     assert (chat_only.outcome.ending, len(chat_only.requests)) == ("failed", 1)

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from langchain_anthropic import _client_utils
 
+from db.run_spec import RunLimits
 from reasoners.base import Task
 from reasoners.humaniq.agent import HumanIQ
-from runs.budget import RunLimits
 from runs.recorders import MemoryRecorder
 from runs.runner import RunControl, run_reasoner
 from tests.fixtures.town import Town

@@ -220,7 +220,7 @@ def test_a_failed_response_keeps_the_answer_and_stores_the_reason(
         run = ask(context, [LOOK, ends("Cora", "none"), OWN, *[broken] * 4], HumanIQ(NORMAL), seconds=2)
     assert (run.outcome.ending, run.answer) == ("answered", "Cora")
     assert run.outcome.details["response"] is None
-    assert run.outcome.details["unwritten"]
+    assert run.outcome.details["response_error"]
 
 
 @pytest.mark.parametrize(

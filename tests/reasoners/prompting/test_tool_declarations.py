@@ -12,6 +12,7 @@ from referencing import Registry
 
 from db.answer_formats import AnswerFormat
 from db.recording import TraceAnswers
+from db.run_spec import RunResult
 from db.unanswerable import UnanswerableReason, write_unanswerable
 from reasoners.prompting.builder import build_example
 from reasoners.prompting.tool_declarations import (
@@ -164,7 +165,7 @@ def test_a_demonstration_lists_its_answers_only_if_they_are_known_to_be_several(
     several.question.gold_answers = [{"text": "Basel"}, {"text": "Bern"}]
     assert build_example(several, None).finish["answers"] == ["Bern", "Basel"]  # type: ignore[index]
     stored = record_of("Where?", PILOT_STEPS, final_answer="Washington, D.C.; Bern")
-    stored.trace.configuration = {"answers": ["Washington, D.C.", "Bern"], "cited": [1]}
+    stored.trace.result = RunResult(answers=("Washington, D.C.", "Bern"), cited_steps=(1,))
     assert build_example(stored, None).finish["answers"] == ["Washington, D.C.", "Bern"]  # type: ignore[index]
     stored.trace.final_answer = "Basel"
     assert build_example(stored, None).finish["answers"] == ["Basel"]  # type: ignore[index]

@@ -45,13 +45,13 @@ def test_answers_are_joined_once_and_steps_are_cited_in_order() -> None:
     assert conclusion.answers.final_answer == "Ada Reed, Bo Reed"
     expected = "They are siblings. So the answer is: Ada Reed, Bo Reed. [step 3] [step 7]"
     assert conclusion.answers.final_thought == expected
-    assert conclusion.details == {"answers": ["Ada Reed", "Bo Reed"], "cited": [3, 7]}
+    assert conclusion.details == {"answers": ["Ada Reed", "Bo Reed"], "cited_steps": [3, 7]}
 
 
 def test_no_values_are_the_answer_that_the_question_cannot_be_answered() -> None:
     conclusion = conclude([], [3], {"text"}, "Nobody is.")
     said = "This question cannot be answered: the sources do not say it."
-    assert (conclusion.answers.final_answer, conclusion.details) == (said, {"answers": [], "cited": [3]})
+    assert (conclusion.answers.final_answer, conclusion.details) == (said, {"answers": [], "cited_steps": [3]})
     assert conclusion.answers.final_thought == f"Nobody is. {said} [step 3]"
     assert conclude([], (), {"model"}).answers.final_answer == "This question cannot be answered."
 
@@ -62,7 +62,7 @@ def test_a_reply_rests_on_the_passages_that_it_names() -> None:
         SourcePassage(id="4.3", source="graph", title="person", text="Ada Reed (Q1)"),
     ]
     conclusion = conclude_from_passages(AnswersReply(answers=[ADA], support=["4.3"]), passages)
-    assert (conclusion.answers.answer_graph, conclusion.details["cited"]) == ("Ada Reed", [4])
+    assert (conclusion.answers.answer_graph, conclusion.details["cited_steps"]) == ("Ada Reed", [4])
 
 
 WORDS = ["Ada", "Reed", "was", "born", "near", "Gullhaven", "since", "March", "1931.", "His", "mother"]

@@ -1,0 +1,74 @@
+"""`showhow reasoners list | show NAME`: the methods that answer questions, and the options of each."""
+
+from dataclasses import MISSING, fields
+from typing import Annotated, Any
+
+import typer
+
+from app.cli.output import CommandError, emit
+from app.field_docstrings import read_field_docstrings
+from reasoners.humaniq.options import OPTION_CHOICES, AgentOptions
+from reasoners.registry import REASONERS, ReasonerEntry, UnknownReasoner, find_reasoner
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+app = typer.Typer(no_args_is_help=True, help="List the reasoners, and show the options of one.")
+
+
+@app.command("list")
+def list_reasoners(*, as_json: AsJson = False) -> None:
+    """List the reasoners."""
+    rows = [_describe(entry) for entry in REASONERS.values()]
+    lines = [f"{row['name']:22} {row['description']}" + ("" if row["needs_model"] else "; no model") for row in rows]
+    emit(rows, "\n".join(lines), as_json=as_json)
+
+
+@app.command()
+def show(
+    name: Annotated[str, typer.Argument(help="A reasoner that `reasoners list` lists.")], *, as_json: AsJson = False
+) -> None:
+    """Show what a reasoner does and costs, its skills, and its options with their choices and defaults."""
+    try:
+        entry = find_reasoner(name)
+    except UnknownReasoner as error:
+        raise CommandError(str(error)) from error
+    options = _list_options(entry)
+    skills = [skill.name for skill in entry.skills]
+    described = _describe(entry) | {"skills": skills, "options": options}
+    lines = [f"{entry.label}: {entry.description}"]
+    lines += [f"costs {entry.cost}"] if entry.cost else []
+    lines += [f"needs {entry.needs}"] if entry.needs else []
+    lines += [f"at most {entry.default_step_limit:,} steps, unless --steps says otherwise"]
+    lines += [f"skills: {', '.join(skills)}"] if skills else []
+    for option in options:
+        choices = f" ({', '.join(option['choices'])})" if option["choices"] else ""
+        lines.append(f"  --option {option['name']}={option['default']}{choices}  {option['meaning']}".rstrip())
+    emit(described, "\n".join(lines), as_json=as_json)
+
+
+def _describe(entry: ReasonerEntry) -> dict[str, Any]:
+    names = (
+        "name",
+        "label",
+        "description",
+        "cost",
+        "needs",
+        "needs_model",
+        "uses_demonstrations",
+        "default_step_limit",
+    )
+    return {name: getattr(entry, name) for name in names}
+
+
+def _list_options(entry: ReasonerEntry) -> list[dict[str, Any]]:
+    meanings = read_field_docstrings(entry.options)
+    shared = OPTION_CHOICES if entry.options is AgentOptions else {}
+    return [
+        {
+            "name": field.name,
+            "default": None if field.default is MISSING else field.default,
+            "choices": list(field.metadata.get("choices") or shared.get(field.name) or ()),
+            "meaning": meanings.get(field.name, ""),
+        }
+        for field in fields(entry.options)
+        if field.name not in entry.hidden_options
+    ]
