@@ -28,7 +28,6 @@ from app.cli.options import (
     parse_run_config,
 )
 from app.cli.output import CommandError, emit
-from app.progress import print_progress
 from app.services import current_services
 from db.models import Step
 from db.runs import RunOutcome
@@ -40,6 +39,7 @@ from reasoners.registry import default_reasoner
 from runs.ask import ASK_ERRORS, AskRequest, begin_run
 from runs.budget import RunLimits
 from runs.runner import RunControl
+from tasks.progress import print_progress
 from worlds.open import NO_WORLD
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]

@@ -33,8 +33,7 @@ from app.cli.options import (
     build_limits,
     parse_run_config,
 )
-from app.cli.output import CommandError, emit, fail_on_interrupt
-from app.progress import print_count, print_progress
+from app.cli.output import CommandError, emit
 from app.services import current_services
 from db import attempts
 from db.models import UNFINISHED_ENDINGS, Project, Question
@@ -81,6 +80,8 @@ from runs.recorders import MemoryRecorder
 from runs.runner import RunControl, run_reasoner
 from runs.services import Services
 from settings import DEFAULT_LIBRARY
+from tasks.progress import print_count, print_progress
+from tasks.task import fail_on_interrupt
 
 PROGRESS_INTERVAL = 10
 MAX_REASONS = 5

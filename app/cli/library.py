@@ -7,26 +7,14 @@ from typing import Annotated, Any
 
 import typer
 
-from app.cli.options import (
-    AuthorFilter,
-    DistanceOption,
-    KindFilter,
-    LeaveOutOption,
-    LibraryReferenceArgument,
-    ProjectFilter,
-    RatingFilter,
-    TextFilter,
-    build_demonstration_filter,
-    with_selection_options,
-)
-from app.cli.output import CommandError, emit, fail_on_interrupt
+from app.cli.options import LibraryReferenceArgument, with_options
+from app.cli.output import CommandError, emit
 from app.cli.removals import add_removal_commands
 from app.cli.traces import TestSplitOption, WithTestSplitOption, emit_losses, write_export_file
-from app.progress import print_count
-from app.services import authorize_verb, current_author, current_services
-from app.trace_export import ExportPlan
+from app.services import current_services
 from db.libraries import (
     Demonstration,
+    DemonstrationFilter,
     count_demonstrations,
     find_version,
     list_versions,
@@ -36,10 +24,9 @@ from db.question_list import list_question_kinds
 from db.removal_kinds import Kind
 from db.renaming import rename_library
 from evaluation.drift import check_repetitions
-from evaluation.selection_usage import Report, UsageRequest, compute_usage
+from evaluation.selection_usage import Report, UsageRequest
 from fewshot_library.formats import writable_formats
 from fewshot_library.library import (
-    FreezeOptions,
     LeakageError,
     LibraryStatistics,
     LoadedLibrary,
@@ -48,40 +35,25 @@ from fewshot_library.library import (
     compute_statistics,
     list_actions,
 )
-from fewshot_library.selection import SelectionConfig, SelectionError
+from fewshot_library.selection import SelectionConfig
 from fewshot_library.sequence_similarity import DISTANCES, build_sequence_map
+from option_fields import list_options
+from tasks import library as tasks
+from tasks.library import FreezeLibrary
+from tasks.task import fail_on_interrupt
+from tasks.trace_export import ExportPlan
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-PROGRESS_INTERVAL = 20
-"""Questions between two lines of progress."""
+_DISTANCE_HELP = next(entry.note.help for entry in list_options(SelectionConfig) if entry.name == "distance")
 MAX_LISTED_SEQUENCES = 20
 """Sequences of the map that are printed; --json prints all."""
 
 
-@with_selection_options
-def usage(
-    library: LibraryReferenceArgument,
-    *,
-    config: SelectionConfig,
-    project: Annotated[str, typer.Option(help="Select for the questions of this project.")],
-    leave_out: LeaveOutOption = False,
-    as_json: AsJson = False,
-) -> None:
+@with_options
+def usage(request: UsageRequest, *, as_json: AsJson = False) -> None:
     """Count how often each demonstration would be selected for the questions of a project, and which never would."""
-    authorize_verb()
-    with fail_on_interrupt("The count was stopped; its results are not stored."):
-        try:
-            report = compute_usage(
-                current_services(), UsageRequest(library, project, config, leave_out), _print_progress
-            )
-        except SelectionError as error:
-            raise CommandError(str(error)) from error
+    report = tasks.count_usage(current_services(), request)
     emit(report, "\n".join(_format_usage(report)), as_json=as_json)
-
-
-def _print_progress(done: int, questions: int) -> None:
-    if done % PROGRESS_INTERVAL == 0 or done == questions:
-        print_count(done, questions, "questions")
 
 
 def _format_usage(report: Report) -> Iterator[str]:
@@ -93,7 +65,12 @@ def _format_usage(report: Report) -> Iterator[str]:
     yield f"{report['questions']:,} questions, {report['picks']:,} picks: {used}, {report['never']:,} never"
 
 
-def map_(library: LibraryReferenceArgument, *, distance: DistanceOption = "longer", as_json: AsJson = False) -> None:
+def map_(
+    library: LibraryReferenceArgument,
+    *,
+    distance: Annotated[str, typer.Option(help=_DISTANCE_HELP)] = "longer",
+    as_json: AsJson = False,
+) -> None:
     """Print the map of the library's action sequences; similar sequences have similar coordinates."""
     if distance not in DISTANCES:
         raise CommandError(f"there is no distance {distance!r}; choose one of {', '.join(DISTANCES)}")
@@ -120,6 +97,7 @@ def map_(library: LibraryReferenceArgument, *, distance: DistanceOption = "longe
     emit(value, "\n".join(lines), as_json=as_json)
 
 
+@with_options
 def export(  # noqa: PLR0913 - every option of the verb is one parameter
     file: Annotated[Path, typer.Argument(help="The file to write.")],
     *,
@@ -127,11 +105,7 @@ def export(  # noqa: PLR0913 - every option of the verb is one parameter
         str | None, typer.Option(help="A version, NAME or NAME:NUMBER; default: all approved traces.")
     ] = None,
     format_name: Annotated[str, typer.Option("--format", help=", ".join(writable_formats()))] = "showhow",
-    project: ProjectFilter = None,
-    kind: KindFilter = None,
-    rating: RatingFilter = None,
-    by: AuthorFilter = None,
-    text: TextFilter = None,
+    conditions: DemonstrationFilter,
     test_split: TestSplitOption = "test",
     with_test_split: WithTestSplitOption = False,
     force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
@@ -142,7 +116,6 @@ def export(  # noqa: PLR0913 - every option of the verb is one parameter
     Nothing is written if a question is, or nearly is, of the test split and the format does not say so.
     """
     services = current_services()
-    conditions = build_demonstration_filter(project=project, kind=kind, rating=rating, by=by, text=text)
     with services.database.read() as session:
         version_id = None if library is None else find_version(session, library).id
         if not count_demonstrations(session, conditions, version_id):
@@ -161,25 +134,11 @@ app.command()(export)
 
 
 @app.command("freeze")
-def freeze_(  # noqa: PLR0913 - every option of the verb is one parameter
-    name: Annotated[str, typer.Argument(help="The library's name.")],
-    *,
-    project: ProjectFilter = None,
-    kind: KindFilter = None,
-    rating: RatingFilter = None,
-    by: AuthorFilter = None,
-    text: TextFilter = None,
-    test_split: Annotated[str, typer.Option(help="Keep out questions from this split.")] = "test",
-    licence: Annotated[str, typer.Option(help="The licence, for the card of the version.")] = "",
-    note: Annotated[str, typer.Option(help="A note for the card.")] = "",
-    force: Annotated[bool, typer.Option("--force", help="Freeze anyway, including test questions.")] = False,
-    as_json: AsJson = False,
-) -> None:
+@with_options
+def freeze_(request: FreezeLibrary, *, as_json: AsJson = False) -> None:
     """Freeze the approved traces that match as the next version of the library."""
-    conditions = build_demonstration_filter(project=project, kind=kind, rating=rating, by=by, text=text)
-    options = FreezeOptions(by=current_author(), licence=licence, note=note, test_split=test_split, force=force)
     try:
-        version = current_services().freeze_version(name, conditions, options)
+        version = tasks.freeze(current_services(), request)
     except LeakageError as error:
         raise CommandError(f"{error} with --force") from error
     value = {"name": version.name, "number": version.number, "card": version.card}
@@ -255,22 +214,19 @@ def check(library: LibraryReferenceArgument, *, as_json: AsJson = False) -> None
 
 
 @app.command("select")
-@with_selection_options
+@with_options
 def select_(  # noqa: PLR0913 - every option of the verb is one parameter
     library: LibraryReferenceArgument,
     question: Annotated[str, typer.Argument(help="The question to select demonstrations for.")],
     *,
     config: SelectionConfig,
-    leave_out: LeaveOutOption = False,
+    leave_out: Annotated[bool, typer.Option("--leave-out-itself", help="Never select the question itself.")] = False,
     explain: Annotated[bool, typer.Option("--explain", help="Explain each pick.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Select demonstrations for a question."""
     version, opened = current_services().open_library(library)
-    try:
-        selected = opened.select(question, config, leave_out_itself=leave_out)
-    except SelectionError as error:
-        raise CommandError(str(error)) from error
+    selected = opened.select(question, config, leave_out_itself=leave_out)
     value = {"library": version.name, "number": version.number, **selected.to_json(opened)}
     lines = _format_picks(selected, opened, explain=explain)
     emit(value, "\n".join(lines) or "nothing to select from", as_json=as_json)

@@ -1,86 +1,70 @@
-"""Options that several verbs share: the reasoner and its limits, filters of demonstrations, selection."""
+"""Options that several verbs share: the reasoner and its limits; and those that are drawn from a dataclass."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import fields, replace
+from dataclasses import fields, is_dataclass, replace
 from functools import wraps
 from inspect import Parameter, Signature, signature
-from typing import Annotated, Any
+from typing import Annotated, Any, get_type_hints
 
 import typer
 
 from app.cli.output import CommandError
-from app.progress import print_progress
-from db.libraries import MODELS, PEOPLE, DemonstrationFilter
-from fewshot_library.selection import SELECTION_MODES, SelectionConfig, SelectionError
+from evaluation.shared_model import TotalLimits
+from option_fields import OptionField, build_request, list_options
 from reasoners.humaniq.options import OPTION_CHOICES, SELECTION_DESCRIPTIONS, AgentOptionsError
 from reasoners.registry import REASONERS, ReasonerEntry, UnknownReasoner, default_reasoner, find_reasoner
 from runs.budget import DEFAULT_MAX_SECONDS, MAX_CONCURRENT_QUESTIONS, RunLimits
 from runs.preparation import RunConfig
 from runs.services import Services
-
-ProjectFilter = Annotated[str | None, typer.Option("--project", help="Only traces of this project.")]
-KindFilter = Annotated[str | None, typer.Option(help="Only traces of questions of this kind.")]
-RatingFilter = Annotated[float | None, typer.Option(min=1, max=5, help="Only traces with at least this mean rating.")]
-AuthorFilter = Annotated[str | None, typer.Option(help=f"Only traces by {PEOPLE} or {MODELS}.")]
-TextFilter = Annotated[str | None, typer.Option(help="Only traces of questions that contain these words.")]
-
-
-def build_demonstration_filter(**conditions: Any) -> DemonstrationFilter:
-    """Build the filter from the options; raises CommandError for an unknown kind of author."""
-    if conditions.get("by") not in (None, PEOPLE, MODELS):
-        raise CommandError(f"demonstrations are by {PEOPLE} or by {MODELS}, not by {conditions['by']!r}")
-    return DemonstrationFilter(**conditions)
-
+from tasks.progress import print_progress
 
 LibraryReferenceArgument = Annotated[str, typer.Argument(help="NAME for its latest version, NAME:NUMBER for another.")]
-LeaveOutOption = Annotated[bool, typer.Option("--leave-out-itself", help="Never select the question itself.")]
-
-_SELECTION_OPTIONS: dict[str, Any] = {
-    "k": Annotated[int, typer.Option("-k", min=0, help="How many demonstrations to select.")],
-    "mode": Annotated[str, typer.Option(help=", ".join(SELECTION_MODES))],
-    "alpha": Annotated[float, typer.Option(help="Relevance weight.")],
-    "gamma": Annotated[
-        float, typer.Option(help="Diversity: how fast similarity falls with the distance of action sequences.")
-    ],
-    "distance": Annotated[
-        str,
-        typer.Option(
-            help="longer: edits divided by the length of the longer sequence; metric: the Yujian-Bo distance."
-        ),
-    ],
-    "exchange": Annotated[bool, typer.Option(help="Exchange picks while that raises the determinant.")],
-    "seed": Annotated[int, typer.Option(help="Random seed of the modes random and sample.")],
-    "balance": Annotated[float, typer.Option(help="Balance of the mode mmr; 1 is relevance alone.")],
-}
-"""The options of a verb for the fields of SelectionConfig; their defaults are those of the fields."""
-DistanceOption = _SELECTION_OPTIONS["distance"]
 
 
-def with_selection_options(verb: Callable[..., None]) -> Callable[..., None]:
-    """Replace the verb's parameter `config` by the options of a selection; the verb gets a valid SelectionConfig."""
+def with_options(verb: Callable[..., None]) -> Callable[..., None]:
+    """Replace each parameter of the verb that is a dataclass by the options of its fields (option_fields.py).
+
+    A dataclass with a `check` states its bounds itself, in one sentence.
+    """
+    hints = get_type_hints(verb, include_extras=True)
+    drawn = {name: hint for name, hint in hints.items() if is_dataclass(hint) and isinstance(hint, type)}
 
     @wraps(verb)
     def run(**arguments: Any) -> None:
-        config = SelectionConfig(**{name: arguments.pop(name) for name in _SELECTION_OPTIONS})
-        try:
-            config.validate()
-        except SelectionError as error:
-            raise CommandError(str(error)) from error
-        verb(**arguments, config=config)
+        for name, request in drawn.items():
+            entries = list_options(request)
+            values = {entry.name: arguments.pop(entry.name) for entry in entries}
+            values |= {entry.name: tuple(values[entry.name] or ()) for entry in entries if entry.is_repeated}
+            arguments[name] = build_request(request, values)
+        verb(**arguments)
 
-    defaults = {field.name: field.default for field in fields(SelectionConfig)}
-    options = [
-        Parameter(name, Parameter.KEYWORD_ONLY, default=defaults[name], annotation=option)
-        for name, option in _SELECTION_OPTIONS.items()
-    ]
-    own = signature(verb).parameters.values()
-    positional = [parameter for parameter in own if parameter.kind is Parameter.POSITIONAL_OR_KEYWORD]
-    keyword = [parameter for parameter in own if parameter not in positional and parameter.name != "config"]
-    parameters = [*positional, *options, *keyword]
+    parameters = []
+    for name, parameter in signature(verb).parameters.items():
+        if name in drawn:
+            parameters += map(_make_parameter, list_options(drawn[name]))
+        else:
+            parameters.append(parameter.replace(kind=Parameter.KEYWORD_ONLY, annotation=hints[name]))
     # Typer reads the options from the signature and the annotations.
     run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     vars(run)["__signature__"] = Signature(parameters)
     return run
+
+
+def _make_parameter(entry: OptionField) -> Parameter:
+    note = entry.note
+    flags = [f"{entry.flag}/--no-{entry.flag[2:]}" if entry.default is True else entry.flag]
+    bounds = {} if entry.is_checked or entry.kind not in (int, float) else {"min": note.minimum, "max": note.maximum}
+    place = (
+        typer.Argument(help=note.help or None) if note.is_argument else typer.Option(*flags, help=note.help, **bounds)
+    )
+    is_optional = entry.default is None or entry.is_repeated
+    kind = list[entry.kind] if entry.is_repeated else entry.kind  # type: ignore[name-defined]
+    return Parameter(
+        entry.name,
+        Parameter.KEYWORD_ONLY,
+        default=Parameter.empty if entry.is_required else None if is_optional else entry.default,
+        annotation=Annotated[kind | None if is_optional else kind, place],
+    )
 
 
 _MODEL_REASONER, _FREE_REASONER = (default_reasoner(has_model=has_model).name for has_model in (True, False))
@@ -129,25 +113,18 @@ RetrievalLimitOption = Annotated[
 ConcurrencyOption = Annotated[
     int, typer.Option(min=1, max=MAX_CONCURRENT_QUESTIONS, help="Number of questions answered in parallel.")
 ]
+_TOTAL_LIMITS = {entry.name: entry.note.help for entry in list_options(TotalLimits)}
 TotalCostLimitOption = Annotated[
     float | None,
-    typer.Option(
-        min=0,
-        help="Send no request that could make all questions together cost more US dollars; one whose reply is lost "
-        "counts with the most that it can cost.",
-    ),
+    typer.Option(min=0, help=_TOTAL_LIMITS["money"]),
 ]
 TotalTokenLimitOption = Annotated[
     int | None,
-    typer.Option(
-        min=1,
-        help="Send no request that could make all questions together use more tokens; one whose reply is lost counts "
-        "with the most that it can use.",
-    ),
+    typer.Option(min=1, help=_TOTAL_LIMITS["tokens"]),
 ]
 TotalTimeLimitOption = Annotated[
     float | None,
-    typer.Option(min=1, help="Stop after this many seconds; until then, questions that the server failed are retried."),
+    typer.Option(min=1, help=_TOTAL_LIMITS["seconds"]),
 ]
 DEFAULT_TIME_LIMIT = DEFAULT_MAX_SECONDS
 

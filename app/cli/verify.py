@@ -33,9 +33,8 @@ from app.cli.options import (
     build_limits,
     parse_run_config,
 )
-from app.cli.output import CommandError, emit, fail_on_interrupt
-from app.progress import print_count, print_progress
-from app.services import current_author, current_services
+from app.cli.output import CommandError, emit
+from app.services import current_services
 from db import runs, verifications
 from db.leases import LEASE_SECONDS
 from db.models import Run
@@ -67,6 +66,8 @@ from fewshot_library.library import LeakageError
 from runs.budget import MAX_CONCURRENT_QUESTIONS, RunLimits
 from runs.process import current_worker_id
 from runs.services import Services
+from tasks.progress import print_count, print_progress
+from tasks.task import author_name, fail_on_interrupt
 
 
 def verify(  # noqa: PLR0913 - every option of the verb is one parameter
@@ -270,7 +271,9 @@ def _load_run(services: Services, run_id: UUID) -> Run:
 def _start_repairs(services: Services, run_id: UUID, name: str | None) -> Run:
     run = _load_run(services, run_id)
     try:
-        return start_repair_verification(services, run, lambda: freeze_repairs(services, run, current_author(), name))
+        return start_repair_verification(
+            services, run, lambda: freeze_repairs(services, run, author_name(services), name)
+        )
     except LeakageError as error:
         raise CommandError(str(error)) from error
 

@@ -10,7 +10,7 @@ from threading import Thread
 import pytest
 
 from app.jobs import Job, JobError, JobRegistry, create_upload_folder
-from app.progress import parse_progress_event
+from tasks.progress import parse_progress_event
 from worlds.folder import list_world_names
 from worlds.open import read_world_metadata
 
