@@ -27,7 +27,7 @@ from app.cli.options import (
     build_limits,
     parse_run_config,
 )
-from app.cli.output import CommandError, emit
+from app.cli.output import AsJson, CommandError, emit
 from app.services import current_services
 from db.models import Step
 from db.runs import RunOutcome
@@ -42,7 +42,6 @@ from runs.runner import RunControl
 from tasks.progress import print_progress
 from worlds.open import NO_WORLD
 
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 MAX_OBSERVATION_CHARACTERS = 160
 """Characters of an observation that are printed while the run goes on."""
 

@@ -15,9 +15,9 @@ from typing import Annotated
 
 import typer
 
-from app.cli.db import AsJson, format_restore, report_restore
+from app.cli.db import format_restore, report_restore
 from app.cli.options import with_options
-from app.cli.output import CommandError, emit
+from app.cli.output import AsJson, CommandError, emit
 from app.services import current_services
 from db.database import StoreError
 from db.prepared_database import RestoredDatabase

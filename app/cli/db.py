@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from app.cli.output import CommandError, emit
+from app.cli.output import AsJson, CommandError, emit
 from app.removals import purge as purge_removals
 from app.services import current_services
 from db.backup import back_up_database
@@ -19,9 +19,6 @@ from tasks.backup import open_database
 from worlds.folder import list_world_names
 
 app = typer.Typer(no_args_is_help=True, help="Upgrade, check, back up and restore the database.")
-
-
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 @app.command()

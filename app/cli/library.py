@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from app.cli.options import LibraryReferenceArgument, with_options
-from app.cli.output import CommandError, emit
+from app.cli.output import AsJson, CommandError, emit
 from app.cli.removals import add_removal_commands
 from app.cli.traces import TestSplitOption, WithTestSplitOption, emit_losses, write_export_file
 from app.services import current_services
@@ -43,7 +43,6 @@ from tasks.library import FreezeLibrary
 from tasks.task import fail_on_interrupt
 from tasks.trace_export import ExportPlan
 
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 _DISTANCE_HELP = next(entry.note.help for entry in list_options(SelectionConfig) if entry.name == "distance")
 MAX_LISTED_SEQUENCES = 20
 """Sequences of the map that are printed; --json prints all."""

@@ -9,6 +9,7 @@ import typer
 from tasks.progress import escape_controls
 from tasks.task import TaskError
 
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 UnboundedOption = Annotated[
     bool, typer.Option("--unbounded", help="Read a trusted file whatever its size, its expansion and its memory.")
 ]

@@ -7,7 +7,7 @@ from uuid import UUID
 
 import typer
 
-from app.cli.output import CommandError, emit
+from app.cli.output import AsJson, CommandError, emit
 from app.cli.removals import add_removal_commands
 from app.guideline_text import list_picture_names
 from app.services import current_services
@@ -30,7 +30,6 @@ app = typer.Typer(no_args_is_help=True, help="Create and list projects: their wo
 add_removal_commands(app, Kind.PROJECT)
 
 ProjectArgument = Annotated[str, typer.Argument(help="The project's name.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 GuidelinesOption = Annotated[

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from app.cli.options import with_options
-from app.cli.output import CommandError, emit
+from app.cli.output import AsJson, CommandError, emit
 from app.cli.project import store_guideline_pictures
 from app.cli.removals import add_removal_commands
 from app.services import current_services
@@ -21,7 +21,6 @@ app = typer.Typer(no_args_is_help=True, help="Import and list a project's questi
 add_removal_commands(app, Kind.QUESTION)
 
 ProjectOption = Annotated[str, typer.Option(help="The project's name.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 @app.command("import")

@@ -11,7 +11,7 @@ from uuid import UUID
 import typer
 
 from app.cli.options import with_options
-from app.cli.output import CommandError, UnboundedOption, emit
+from app.cli.output import AsJson, CommandError, UnboundedOption, emit
 from app.cli.removals import add_removal_commands
 from app.cli.score import report_lines
 from app.services import current_services
@@ -58,7 +58,6 @@ FORMATS = (TEXT, *TABLE_WRITERS, LATEX)
 ProjectOption = Annotated[str | None, typer.Option("--project", help="Only runs of this project.")]
 OutputOption = Annotated[Path | None, typer.Option("--out", help="Write to this file; default: standard output.")]
 ForceOption = Annotated[bool, typer.Option("--force", help="Replace an existing file.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 def compare(  # noqa: PLR0913 - every option of the verb is one parameter

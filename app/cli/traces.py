@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from app.cli.options import with_options
-from app.cli.output import CommandError, emit
+from app.cli.output import AsJson, CommandError, emit
 from app.cli.removals import add_removal_commands
 from app.services import current_services
 from db.libraries import DemonstrationFilter
@@ -44,7 +44,7 @@ def replay(
     strict: Annotated[
         bool, typer.Option("--strict", help="Exit status 1 if a trace can no longer be followed.")
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Run the actions of traces again in the current world, and list the observations that differ."""
     report = tasks.replay(current_services(), request)
@@ -57,9 +57,7 @@ def replay(
 
 
 @with_options
-def repeat(
-    request: RepeatTraces, *, as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False
-) -> None:
+def repeat(request: RepeatTraces, *, as_json: AsJson = False) -> None:
     """Try whether traces can be repeated, on their own questions and with other names, and keep what is found out."""
     results = tasks.repeat(current_services(), request)
     lines = [f"{result['state']}  {result['trace']}  {result['question']}" for result in results]
@@ -97,7 +95,6 @@ add_removal_commands(app, Kind.DRAFT)
 app.command("replay")(replay)
 app.command("repeat")(repeat)
 
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 WriteFormatOption = Annotated[str, typer.Option("--format", help=", ".join(writable_formats()))]
 StatusOption = Annotated[str, typer.Option(help=f"all, {', '.join(TRACE_STATUSES)}, or several of them: a,b")]
 TestSplitOption = Annotated[str, typer.Option(help="Keep out questions from this split.")]

@@ -13,7 +13,7 @@ import typer
 from app.cli import world_questions
 from app.cli.consent import require_consent
 from app.cli.options import with_options
-from app.cli.output import CommandError, emit
+from app.cli.output import AsJson, CommandError, emit
 from app.cli.removals import add_removal_commands
 from app.services import current_services
 from db.removal_kinds import Kind
@@ -35,7 +35,6 @@ OfflineOption = Annotated[bool, typer.Option("--offline", help="Live worlds answ
 AsOfOption = Annotated[
     str | None, typer.Option("--as-of", metavar="TIME", help="Live worlds answer as of then: 2026-11-21T14:00.")
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 app.command()(world_questions.around)
 app.command("family")(world_questions.show_family)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from app.cli.output import CommandError, emit
+from app.cli.output import AsJson, CommandError, emit
 from app.services import current_services
 from fiction.questions.question_file import QUESTIONS_FILE, QuestionFile, QuestionFilter, QuestionSummary
 from runs.services import Services
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 _PROGRESS_INTERVAL = 25
 """Traces between two lines of progress."""
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 def around(
