@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from dataclasses import asdict
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -10,11 +9,10 @@ import typer
 from app.cli.options import LibraryReferenceArgument, with_options
 from app.cli.output import AsJson, CommandError, emit
 from app.cli.removals import add_removal_commands
-from app.cli.traces import TestSplitOption, WithTestSplitOption, emit_losses, write_export_file
+from app.cli.traces import emit_losses
 from app.services import current_services
 from db.libraries import (
     Demonstration,
-    DemonstrationFilter,
     count_demonstrations,
     find_version,
     list_versions,
@@ -25,7 +23,6 @@ from db.removal_kinds import Kind
 from db.renaming import rename_library
 from evaluation.drift import check_repetitions
 from evaluation.selection_usage import Report, UsageRequest
-from fewshot_library.formats import writable_formats
 from fewshot_library.library import (
     LeakageError,
     LibraryStatistics,
@@ -39,9 +36,10 @@ from fewshot_library.selection import SelectionConfig
 from fewshot_library.sequence_similarity import DISTANCES, build_sequence_map
 from option_fields import list_options
 from tasks import library as tasks
+from tasks import trace_export
 from tasks.library import FreezeLibrary
 from tasks.task import fail_on_interrupt
-from tasks.trace_export import ExportPlan
+from tasks.trace_export import ExportTraces
 
 _DISTANCE_HELP = next(entry.note.help for entry in list_options(SelectionConfig) if entry.name == "distance")
 MAX_LISTED_SEQUENCES = 20
@@ -97,31 +95,17 @@ def map_(
 
 
 @with_options
-def export(  # noqa: PLR0913 - every option of the verb is one parameter
-    file: Annotated[Path, typer.Argument(help="The file to write.")],
-    *,
-    library: Annotated[
-        str | None, typer.Option(help="A version, NAME or NAME:NUMBER; default: all approved traces.")
-    ] = None,
-    format_name: Annotated[str, typer.Option("--format", help=", ".join(writable_formats()))] = "showhow",
-    conditions: DemonstrationFilter,
-    test_split: TestSplitOption = "test",
-    with_test_split: WithTestSplitOption = False,
-    force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
-    as_json: AsJson = False,
-) -> None:
+def export(request: ExportTraces, *, as_json: AsJson = False) -> None:
     """Write the demonstrations of a version, or all approved traces, to a file; losses are listed on stderr.
 
     Nothing is written if a question is, or nearly is, of the test split and the format does not say so.
     """
-    services = current_services()
+    services, plan = current_services(), request.plan
     with services.database.read() as session:
-        version_id = None if library is None else find_version(session, library).id
-        if not count_demonstrations(session, conditions, version_id):
+        version_id = None if plan.library is None else find_version(session, plan.library).id
+        if not count_demonstrations(session, plan.conditions, version_id):
             raise CommandError("no demonstration matches, so nothing was written; try fewer filters")
-    plan = ExportPlan(format_name, conditions, library, test_split=None if with_test_split else test_split)
-    losses = write_export_file(services, plan, file, force=force)
-    emit_losses(losses, file, as_json=as_json)
+    emit_losses(trace_export.export(services, request), request.file, as_json=as_json)
 
 
 app = typer.Typer(no_args_is_help=True, help="Freeze, compare and export demonstrations, and select among them.")

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,7 +12,6 @@ from app.cli.options import with_options
 from app.cli.output import AsJson, CommandError, emit
 from app.cli.removals import add_removal_commands
 from app.services import current_services
-from db.libraries import DemonstrationFilter
 from db.person_answers import ANSWER_STATUSES, COMPLETED, AnswerConditions
 from db.projects import find_project, get_project
 from db.removal_kinds import Kind
@@ -23,14 +22,11 @@ from db.users import ADMIN, REVIEWER
 from evaluation.answer_table import iterate_person_answers, write_answer_table
 from evaluation.selection_usage import Report
 from evaluation.value_format import TABLE_WRITERS, format_count
-from fewshot_library.formats import writable_formats
-from fewshot_library.formats.format import ExportLosses, FormatError
-from fewshot_library.library import LeakageError
-from runs.services import Services
+from fewshot_library.formats.format import ExportLosses
 from tasks import traces as tasks
 from tasks.progress import print_progress
 from tasks.task import open_atomically, require_role
-from tasks.trace_export import ExportPlan, write_traces
+from tasks.trace_export import ExportTraces, export
 from tasks.traces import ImportTraces, RepeatTraces, ReplayTraces, parse_trace_id
 
 MAX_OBSERVATION_CHARACTERS = 300
@@ -95,10 +91,7 @@ add_removal_commands(app, Kind.DRAFT)
 app.command("replay")(replay)
 app.command("repeat")(repeat)
 
-WriteFormatOption = Annotated[str, typer.Option("--format", help=", ".join(writable_formats()))]
 StatusOption = Annotated[str, typer.Option(help=f"all, {', '.join(TRACE_STATUSES)}, or several of them: a,b")]
-TestSplitOption = Annotated[str, typer.Option(help="Keep out questions from this split.")]
-WithTestSplitOption = Annotated[bool, typer.Option("--with-test-split", help="Write questions of the test split, too.")]
 ProjectOption = Annotated[str | None, typer.Option("--project", help="Only traces of this project.")]
 
 
@@ -113,40 +106,17 @@ def import_file(request: ImportTraces, *, as_json: AsJson = False) -> None:
 
 
 @app.command("export")
-def export_file(  # noqa: PLR0913 - every option of the verb is one parameter
-    file: Annotated[Path, typer.Argument(help="The file to write.")],
-    *,
-    format_name: WriteFormatOption = "showhow",
-    status: StatusOption = "approved",
-    project: ProjectOption = None,
-    test_split: TestSplitOption = "test",
-    with_test_split: WithTestSplitOption = False,
-    force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
-    as_json: AsJson = False,
-) -> None:
+@with_options
+def export_file(request: ExportTraces, *, status: StatusOption = "approved", as_json: AsJson = False) -> None:
     """Write traces to a file; losses of the format are listed on stderr.
 
     Nothing is written if a question is, or nearly is, of the test split and the format does not say so.
     """
     services = current_services()
     with services.database.read() as session:
-        _check_project(session, project)
-    conditions = DemonstrationFilter(project=project)
-    split = None if with_test_split else test_split
-    plan = ExportPlan(format_name, conditions, statuses=_parse_statuses(status), test_split=split)
-    losses = write_export_file(services, plan, file, force=force)
-    emit_losses(losses, file, as_json=as_json)
-
-
-def write_export_file(services: Services, plan: ExportPlan, file: Path, *, force: bool) -> ExportLosses:
-    """Write the traces of the plan to a file that appears when it is complete."""
-    try:
-        with open_atomically(file, force=force) as stream:
-            return write_traces(services, plan, stream)
-    except FormatError as error:
-        raise CommandError(str(error)) from error
-    except LeakageError as error:
-        raise CommandError(f"{error} with --with-test-split") from error
+        _check_project(session, request.plan.conditions.project)
+    request = replace(request, plan=replace(request.plan, statuses=_parse_statuses(status)))
+    emit_losses(export(services, request), request.file, as_json=as_json)
 
 
 def _parse_statuses(text: str) -> tuple[str, ...] | None:
