@@ -8,12 +8,12 @@
 A field whose type is such a dataclass is a group: its options are drawn in its place. Others are not drawn.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from types import NoneType
 from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
-_NOTE = "option"
+_NOTE, _TITLE = "option", "title"
 RequestT = TypeVar("RequestT")
 
 
@@ -21,7 +21,8 @@ RequestT = TypeVar("RequestT")
 class OptionNote:
     """What is said about a field besides its type and default."""
 
-    help: str
+    help: str | Callable[[], str]
+    """A function where it lists what may be registered later."""
     label: str = ""
     """The label in forms; empty for the name in words."""
     minimum: float | None = None
@@ -34,9 +35,14 @@ class OptionNote:
     """Whether verbs take it by its place."""
 
 
-def option(default: Any = MISSING, help: str = "", **particulars: Any) -> Any:  # noqa: A002 - as Typer calls it
+def option(default: Any = MISSING, help: str | Callable[[], str] = "", **particulars: Any) -> Any:  # noqa: A002 - as Typer calls it
     """A field of a dataclass that is drawn; the particulars are the fields of OptionNote."""
     return field(default=default, metadata={_NOTE: OptionNote(help, **particulars)})
+
+
+def group(request: type, title: str) -> Any:
+    """A field with a dataclass whose options are drawn in its place, under the title; its default is that of all."""
+    return field(default_factory=request, metadata={_TITLE: title})
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +57,13 @@ class OptionField:
     note: OptionNote
     is_checked: bool
     """Whether its dataclass has a `check` that says in one sentence which value is out of bounds."""
+    title: str = ""
+    """The title of its group."""
+
+    @property
+    def help(self) -> str:
+        """What it means, in a sentence."""
+        return self.note.help if isinstance(self.note.help, str) else self.note.help()
 
     @property
     def is_required(self) -> bool:
@@ -73,15 +86,21 @@ def list_options(request: type) -> list[OptionField]:
     return list(_iterate_options(request))
 
 
-def _iterate_options(request: type) -> Iterator[OptionField]:
+def _iterate_options(request: type, title: str = "") -> Iterator[OptionField]:
     hints = get_type_hints(request)
     for entry in fields(request):
         note, hint = entry.metadata.get(_NOTE), hints[entry.name]
         if note is None:
-            yield from _iterate_options(hint) if is_dataclass(hint) and isinstance(hint, type) else ()
+            if _is_group(hint):
+                yield from _iterate_options(hint, entry.metadata.get(_TITLE, title))
             continue
         kind = next((member for member in get_args(hint) if member is not NoneType), hint)
-        yield OptionField(entry.name, kind, get_origin(hint) is tuple, entry.default, note, hasattr(request, "check"))
+        is_checked = hasattr(request, "check")
+        yield OptionField(entry.name, kind, get_origin(hint) is tuple, entry.default, note, is_checked, title)
+
+
+def _is_group(hint: Any) -> bool:
+    return is_dataclass(hint) and isinstance(hint, type)
 
 
 def build_request(request: type[RequestT], values: Mapping[str, Any]) -> RequestT:
@@ -92,6 +111,6 @@ def build_request(request: type[RequestT], values: Mapping[str, Any]) -> Request
         hint = hints[entry.name]
         if entry.name in values:
             own[entry.name] = values[entry.name]
-        elif _NOTE not in entry.metadata and is_dataclass(hint) and isinstance(hint, type):
+        elif _NOTE not in entry.metadata and _is_group(hint):
             own[entry.name] = build_request(hint, values)
     return request(**own)

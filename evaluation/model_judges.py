@@ -7,7 +7,7 @@ of people. The labels measure the judge (sensitivity, specificity, kappa), and c
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from statistics import fmean
 from threading import Event, Lock
 from typing import Any, Literal
@@ -42,7 +42,7 @@ from llm.errors import ChatError
 from llm.structured_output import ReplyText
 from llm.types import ChatReply, OutgoingRequest
 from llm.usage import Usage
-from option_fields import option
+from option_fields import group, option
 from reasoners.skills.skill import ModelResponder, Skill, SkillCall, answer_skill_call
 from runs.branch_workers import RunStopped
 from runs.budget import MAX_CONCURRENT_QUESTIONS
@@ -121,7 +121,7 @@ class JudgingOptions:
     concurrency: int = option(
         2, "Number of questions answered in parallel.", flag="--at-once", minimum=1, maximum=MAX_CONCURRENT_QUESTIONS
     )
-    limits: TotalLimits = field(default_factory=TotalLimits)
+    limits: TotalLimits = group(TotalLimits, "Limits of all questions together")
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from fewshot_library.dpp import IntArray
 from fewshot_library.library import LoadedLibrary
 from fewshot_library.selection import SelectionConfig
 from guard.files import partial_path
-from option_fields import option
+from option_fields import group, option
 from runs.services import Services
 
 MAX_LISTED_UNUSED = 1000
@@ -90,7 +90,7 @@ class UsageRequest:
 
     library: str = option(help="NAME for its latest version, NAME:NUMBER for another.", is_argument=True)
     project: str = option(help="Select for the questions of this project.")
-    selection_config: SelectionConfig
+    selection_config: SelectionConfig = group(SelectionConfig, "Selection of demonstrations")
     leave_out_itself: bool = option(default=False, help="Never select the question itself.")
 
 

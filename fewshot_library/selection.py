@@ -66,7 +66,7 @@ class SelectionConfig:
     """How demonstrations are selected."""
 
     k: int = option(3, "How many demonstrations to select.", flag="-k", minimum=0)
-    mode: str = option("dpp", ", ".join(SELECTION_MODES))
+    mode: str = option("dpp", lambda: ", ".join(SELECTION_MODES))
     alpha: float = option(DEFAULT_ALPHA, "Relevance weight.")
     """Quality is exp(alpha * cosine)."""
     gamma: float = option(DEFAULT_GAMMA, "Diversity: how fast similarity falls with the distance of action sequences.")

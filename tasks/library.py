@@ -1,13 +1,13 @@
 """Tasks over libraries: freeze a version, and count how often its demonstrations are selected."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from db.libraries import DemonstrationFilter
 from db.models import Library
 from db.users import authorize
 from evaluation.selection_usage import Report, UsageRequest, compute_usage
 from fewshot_library.library import FreezeOptions
-from option_fields import option
+from option_fields import group, option
 from runs.services import Services
 from tasks.progress import print_count
 from tasks.task import author_name, fail_on_interrupt, require_role
@@ -21,8 +21,8 @@ class FreezeLibrary:
     """Which approved traces become the next version of which library."""
 
     name: str = option(help="The library's name.", is_argument=True)
-    conditions: DemonstrationFilter = field(default_factory=DemonstrationFilter)
-    options: FreezeOptions = field(default_factory=FreezeOptions)
+    conditions: DemonstrationFilter = group(DemonstrationFilter, "Which traces")
+    options: FreezeOptions = group(FreezeOptions, "")
 
 
 def freeze(services: Services, request: FreezeLibrary) -> Library:

@@ -23,7 +23,11 @@ from worlds.open import read_world_metadata
 from worlds.terms import strip_marks
 
 UNBOUNDED_HELP = "Read a trusted file whatever its size, its expansion and its memory."
-_WITH_LANGUAGES = ", ".join(form.name for form in QUESTION_FORMATS.values() if form.has_languages)
+
+
+def _describe_language() -> str:
+    names = ", ".join(form.name for form in QUESTION_FORMATS.values() if form.has_languages)
+    return f"The language of the questions; only these formats have several: {names}."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,9 +37,9 @@ class ImportQuestions:
     file: Path = option(is_argument=True)
     project: str = option(help="The project's name.")
     world: str | None = option(None, "The world of a new project.")
-    form: str = option(AUTO, f"{list_format_names()}.", label="Format", flag="--format")
+    form: str = option(AUTO, lambda: f"{list_format_names()}.", label="Format", flag="--format")
     split: str | None = option(None, "The split of all questions, such as test.")
-    language: str = option("en", f"The language of the questions; only these formats have several: {_WITH_LANGUAGES}.")
+    language: str = option("en", _describe_language)
     guidelines: Path | None = option(None, "A Markdown file with the guidelines for annotators.")
     only: tuple[str, ...] = option((), "Import only the question with this id; may be repeated.")
     column: tuple[str, ...] = option(

@@ -1,6 +1,6 @@
 """Tasks over the stored answers of runs: score them by a metric, and have a model judge them."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from threading import Event
@@ -14,7 +14,7 @@ from evaluation.datasets.gold_names import GoldNames, open_gold_names
 from evaluation.model_judges import JudgingOptions, JudgingResult, PersonLabel, judge_run, read_label_file
 from evaluation.predictions import score_run
 from guard.files import open_regular
-from option_fields import option
+from option_fields import group, option
 from runs.services import Services
 from tasks.progress import print_count, print_progress
 from tasks.task import TaskError, fail_on_interrupt
@@ -55,7 +55,7 @@ class JudgeRun:
     labels: Path | None = option(
         None, "People's labels to store first: CSV or JSON Lines with question, value, person, aspect."
     )
-    options: JudgingOptions = field(default_factory=JudgingOptions)
+    options: JudgingOptions = group(JudgingOptions, "")
 
 
 def judge_answers(services: Services, request: JudgeRun) -> JudgingResult:

@@ -4,7 +4,7 @@ losses = write_traces(services, ExportPlan("openai", DemonstrationFilter(project
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -22,7 +22,7 @@ from fewshot_library.formats import find_format, find_writer, writable_formats
 from fewshot_library.formats.format import ExportLosses, FormatError, ModelExchange, TraceExport
 from fewshot_library.library import LeakageError
 from llm.types import ToolSpec
-from option_fields import option
+from option_fields import group, option
 from reasoners.humaniq.agent import select_tools
 from reasoners.humaniq.late_fusion import PIPELINE_SOURCES
 from reasoners.prompting.tool_declarations import declare_tools
@@ -39,8 +39,8 @@ _OUTER_EDITS = ("status", "rating")
 class ExportPlan:
     """Which traces are written, and how: those of a library's version, or all with these statuses, that match."""
 
-    format_name: str = option("showhow", ", ".join(writable_formats()), flag="--format")
-    conditions: DemonstrationFilter = field(default_factory=DemonstrationFilter)
+    format_name: str = option("showhow", lambda: ", ".join(writable_formats()), flag="--format")
+    conditions: DemonstrationFilter = group(DemonstrationFilter, "Which traces")
     library: str | None = option(None, "A version, NAME or NAME:NUMBER; default: all traces.")
     statuses: tuple[str, ...] | None = ("approved",)
     """None for all traces, and with a library."""
@@ -54,7 +54,7 @@ class ExportTraces:
     """An export to a file."""
 
     file: Path = option(help="The file to write.", is_argument=True)
-    plan: ExportPlan = field(default_factory=ExportPlan)
+    plan: ExportPlan = group(ExportPlan, "")
     force: bool = option(default=False, help="Replace an existing file.")
 
 

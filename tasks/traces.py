@@ -32,7 +32,7 @@ class ImportTraces:
     """A file of traces in one of the formats that are read."""
 
     file: Path = option(help="The file to read.", is_argument=True)
-    format_name: str = option("auto", f"auto, {', '.join(readable_formats())}", flag="--format")
+    format_name: str = option("auto", lambda: f"auto, {', '.join(readable_formats())}", flag="--format")
     unbounded: bool = option(default=False, help=UNBOUNDED_HELP)
 
 

@@ -1,11 +1,11 @@
 """Tasks over whole worlds: generate, import, verify and export one."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fiction.universe.options import GenerationOptions
-from option_fields import option
+from option_fields import group, option
 from runs.services import Services
 from tasks.progress import make_stage_printer, print_progress
 from tasks.task import TaskError, fail_on_interrupt, require_role
@@ -29,7 +29,7 @@ class GenerateWorld:
     """A fictional world of families: articles, a graph and web pages, with questions and gold answers."""
 
     name: str = option(is_argument=True)
-    options: GenerationOptions = field(default_factory=GenerationOptions)
+    options: GenerationOptions = group(GenerationOptions, "People, facts and questions")
     processes: int = option(0, "Processes that write articles; 0 chooses the number.", minimum=0, maximum=64)
     replace: bool = option(default=False, help=_REPLACE_HELP)
 

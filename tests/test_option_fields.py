@@ -1,6 +1,6 @@
 """Dataclasses from which verbs and forms are drawn, and which jobs get as JSON."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from pydantic import TypeAdapter
 from typer.testing import CliRunner
 
-from app.cli.options import with_options
-from option_fields import list_options, option
+from app.cli.drawn_options import draw_options
+from option_fields import group, list_options, option
 from tasks.backup import MakeBackup
 from tasks.library import FreezeLibrary
 from tasks.questions import ImportQuestions
@@ -36,7 +36,7 @@ class MakeSomething:
     """A request with every type of field."""
 
     name: str = option(is_argument=True)
-    crowd: Crowd = field(default_factory=Crowd)
+    crowd: Crowd = group(Crowd, "Crowd")
     split: str | None = option(None, "Where.", flag="--shares")
     kept: tuple[str, ...] = option((), "Which.")
     file: Path | None = option(None, "From.")
@@ -46,7 +46,7 @@ class MakeSomething:
 
 
 def call(*words: str) -> Any:
-    @with_options
+    @draw_options
     def make(request: MakeSomething) -> None:
         SEEN.append(request)
 
@@ -100,5 +100,5 @@ def test_every_option_of_a_task_has_a_help_text_and_a_name_of_its_own():
     for request in requests:
         entries = list_options(request)
         assert len({entry.name for entry in entries}) == len({entry.flag for entry in entries}) == len(entries)
-        assert all(entry.note.help for entry in entries if not entry.note.is_argument), request
+        assert all(entry.help for entry in entries if not entry.note.is_argument), request
         assert all(not entry.is_required or entry.kind in (str, Path, UUID) for entry in entries)

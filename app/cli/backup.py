@@ -16,7 +16,7 @@ from typing import Annotated
 import typer
 
 from app.cli.db import format_restore, report_restore
-from app.cli.options import with_options
+from app.cli.drawn_options import draw_options
 from app.cli.output import AsJson, CommandError, emit
 from app.services import current_services
 from db.database import StoreError
@@ -33,7 +33,7 @@ INTERRUPTED_RESTORE_FILE = ".restoring"
 _MAX_NOTE_BYTES = 10_000
 
 
-@with_options
+@draw_options
 def backup(request: MakeBackup, *, as_json: AsJson = False) -> None:
     """Copy the database and the worlds into a folder; the server may keep running."""
     manifest = back_up(current_services(), request)

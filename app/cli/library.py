@@ -6,7 +6,8 @@ from typing import Annotated, Any
 
 import typer
 
-from app.cli.options import LibraryReferenceArgument, with_options
+from app.cli.drawn_options import draw_options
+from app.cli.options import LibraryReferenceArgument
 from app.cli.output import AsJson, CommandError, emit
 from app.cli.removals import add_removal_commands
 from app.cli.traces import emit_losses
@@ -41,12 +42,12 @@ from tasks.library import FreezeLibrary
 from tasks.task import fail_on_interrupt
 from tasks.trace_export import ExportTraces
 
-_DISTANCE_HELP = next(entry.note.help for entry in list_options(SelectionConfig) if entry.name == "distance")
+_DISTANCE_HELP = next(entry.help for entry in list_options(SelectionConfig) if entry.name == "distance")
 MAX_LISTED_SEQUENCES = 20
 """Sequences of the map that are printed; --json prints all."""
 
 
-@with_options
+@draw_options
 def usage(request: UsageRequest, *, as_json: AsJson = False) -> None:
     """Count how often each demonstration would be selected for the questions of a project, and which never would."""
     report = tasks.count_usage(current_services(), request)
@@ -94,7 +95,7 @@ def map_(
     emit(value, "\n".join(lines), as_json=as_json)
 
 
-@with_options
+@draw_options
 def export(request: ExportTraces, *, as_json: AsJson = False) -> None:
     """Write the demonstrations of a version, or all approved traces, to a file; losses are listed on stderr.
 
@@ -117,7 +118,7 @@ app.command()(export)
 
 
 @app.command("freeze")
-@with_options
+@draw_options
 def freeze_(request: FreezeLibrary, *, as_json: AsJson = False) -> None:
     """Freeze the approved traces that match as the next version of the library."""
     try:
@@ -197,7 +198,7 @@ def check(library: LibraryReferenceArgument, *, as_json: AsJson = False) -> None
 
 
 @app.command("select")
-@with_options
+@draw_options
 def select_(  # noqa: PLR0913 - every option of the verb is one parameter
     library: LibraryReferenceArgument,
     question: Annotated[str, typer.Argument(help="The question to select demonstrations for.")],

@@ -13,10 +13,10 @@ from uuid import UUID
 
 import typer
 
+from app.cli.output import CommandError
 from app.redacted_output import redact_output
 from guard.environment import take_environment
 from tasks.progress import print_error, write_json_progress
-from tasks.task import TaskError
 
 USER_ERRORS = (
     "db.database:StoreError",
@@ -30,6 +30,7 @@ USER_ERRORS = (
     "evaluation.skill_sources:UnknownSkillSource",
     "guard.input_bounds:InputBoundExceeded",
     "fewshot_library.selection:SelectionError",
+    "tasks.task:TaskError",
 )
 """The errors whose message is written for the user, as `module:class`; classes would make `--help` load every room."""
 
@@ -116,7 +117,7 @@ def _run_unloaded_verb() -> None:
 
 def user_error_types() -> tuple[type[Exception], ...]:
     """The errors that end a verb with one line; any other exception is a defect and keeps its traceback."""
-    types: list[type[Exception]] = [TaskError]
+    types: list[type[Exception]] = [CommandError]
     for target in USER_ERRORS:
         module, _, attribute = target.partition(":")
         # A module that the verb did not load cannot have raised.

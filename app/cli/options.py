@@ -1,16 +1,12 @@
-"""Options that several verbs share: the reasoner and its limits; and those that are drawn from a dataclass."""
+"""Options that several verbs share: the reasoner and its limits."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import fields, is_dataclass, replace
-from functools import wraps
-from inspect import Parameter, Signature, signature
-from typing import Annotated, Any, get_type_hints
+from collections.abc import Sequence
+from dataclasses import fields, replace
+from typing import Annotated, Any
 
 import typer
 
 from app.cli.output import CommandError
-from evaluation.shared_model import TotalLimits
-from option_fields import OptionField, build_request, list_options
 from reasoners.humaniq.options import OPTION_CHOICES, SELECTION_DESCRIPTIONS, AgentOptionsError
 from reasoners.registry import REASONERS, ReasonerEntry, UnknownReasoner, default_reasoner, find_reasoner
 from runs.budget import DEFAULT_MAX_SECONDS, MAX_CONCURRENT_QUESTIONS, RunLimits
@@ -19,52 +15,6 @@ from runs.services import Services
 from tasks.progress import print_progress
 
 LibraryReferenceArgument = Annotated[str, typer.Argument(help="NAME for its latest version, NAME:NUMBER for another.")]
-
-
-def with_options(verb: Callable[..., None]) -> Callable[..., None]:
-    """Replace each parameter of the verb that is a dataclass by the options of its fields (option_fields.py).
-
-    A dataclass with a `check` states its bounds itself, in one sentence.
-    """
-    hints = get_type_hints(verb, include_extras=True)
-    drawn = {name: hint for name, hint in hints.items() if is_dataclass(hint) and isinstance(hint, type)}
-
-    @wraps(verb)
-    def run(**arguments: Any) -> None:
-        for name, request in drawn.items():
-            entries = list_options(request)
-            values = {entry.name: arguments.pop(entry.name) for entry in entries}
-            values |= {entry.name: tuple(values[entry.name] or ()) for entry in entries if entry.is_repeated}
-            arguments[name] = build_request(request, values)
-        verb(**arguments)
-
-    parameters = []
-    for name, parameter in signature(verb).parameters.items():
-        if name in drawn:
-            parameters += map(_make_parameter, list_options(drawn[name]))
-        else:
-            parameters.append(parameter.replace(kind=Parameter.KEYWORD_ONLY, annotation=hints[name]))
-    # Typer reads the options from the signature and the annotations.
-    run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
-    vars(run)["__signature__"] = Signature(parameters)
-    return run
-
-
-def _make_parameter(entry: OptionField) -> Parameter:
-    note = entry.note
-    flags = [f"{entry.flag}/--no-{entry.flag[2:]}" if entry.default is True else entry.flag]
-    bounds = {} if entry.is_checked or entry.kind not in (int, float) else {"min": note.minimum, "max": note.maximum}
-    place = (
-        typer.Argument(help=note.help or None) if note.is_argument else typer.Option(*flags, help=note.help, **bounds)
-    )
-    is_optional = entry.default is None or entry.is_repeated
-    kind = list[entry.kind] if entry.is_repeated else entry.kind  # type: ignore[name-defined]
-    return Parameter(
-        entry.name,
-        Parameter.KEYWORD_ONLY,
-        default=Parameter.empty if entry.is_required else None if is_optional else entry.default,
-        annotation=Annotated[kind | None if is_optional else kind, place],
-    )
 
 
 _MODEL_REASONER, _FREE_REASONER = (default_reasoner(has_model=has_model).name for has_model in (True, False))
@@ -113,18 +63,25 @@ RetrievalLimitOption = Annotated[
 ConcurrencyOption = Annotated[
     int, typer.Option(min=1, max=MAX_CONCURRENT_QUESTIONS, help="Number of questions answered in parallel.")
 ]
-_TOTAL_LIMITS = {entry.name: entry.note.help for entry in list_options(TotalLimits)}
 TotalCostLimitOption = Annotated[
     float | None,
-    typer.Option(min=0, help=_TOTAL_LIMITS["money"]),
+    typer.Option(
+        min=0,
+        help="Send no request that could make all questions together cost more US dollars; one whose reply is lost "
+        "counts with the most that it can cost.",
+    ),
 ]
 TotalTokenLimitOption = Annotated[
     int | None,
-    typer.Option(min=1, help=_TOTAL_LIMITS["tokens"]),
+    typer.Option(
+        min=1,
+        help="Send no request that could make all questions together use more tokens; one whose reply is lost counts "
+        "with the most that it can use.",
+    ),
 ]
 TotalTimeLimitOption = Annotated[
     float | None,
-    typer.Option(min=1, help=_TOTAL_LIMITS["seconds"]),
+    typer.Option(min=1, help="Stop after this many seconds; until then, questions that the server failed are retried."),
 ]
 DEFAULT_TIME_LIMIT = DEFAULT_MAX_SECONDS
 

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from app.cli.options import with_options
+from app.cli.drawn_options import draw_options
 from app.cli.output import AsJson, CommandError, emit
 from app.cli.project import store_guideline_pictures
 from app.cli.removals import add_removal_commands
@@ -24,7 +24,7 @@ ProjectOption = Annotated[str, typer.Option(help="The project's name.")]
 
 
 @app.command("import")
-@with_options
+@draw_options
 def import_(request: ImportQuestions, *, as_json: AsJson = False) -> None:
     """Add the questions of a file to a project; existing ones stay as they are.
 

@@ -10,7 +10,7 @@ from uuid import UUID
 
 import typer
 
-from app.cli.options import with_options
+from app.cli.drawn_options import draw_options
 from app.cli.output import AsJson, CommandError, UnboundedOption, emit
 from app.cli.removals import add_removal_commands
 from app.cli.score import report_lines
@@ -249,7 +249,7 @@ def rename(
 
 
 @app.command("score")
-@with_options
+@draw_options
 def score_answers(request: ScoreRun, *, as_json: AsJson = False) -> None:
     """Score the stored answers of a run by a metric of its data set, and store the scores; nothing is asked again.
 

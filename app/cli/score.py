@@ -7,9 +7,9 @@ from uuid import UUID
 
 import typer
 
+from app.cli.drawn_options import draw_options
 from app.cli.options import (
     GoldWorldOption,
-    with_options,
 )
 from app.cli.output import CommandError, UnboundedOption, emit
 from app.services import current_services
@@ -97,7 +97,7 @@ def _format_value(value: float | None) -> str:
     return "-" if value is None else f"{value:.4f}"
 
 
-@with_options
+@draw_options
 def judge(
     request: JudgeRun,
     *,

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from app.cli.options import with_options
+from app.cli.drawn_options import draw_options
 from app.cli.output import AsJson, CommandError, emit
 from app.cli.removals import add_removal_commands
 from app.services import current_services
@@ -33,7 +33,7 @@ MAX_OBSERVATION_CHARACTERS = 300
 """Characters of an observation that are printed; --json prints all."""
 
 
-@with_options
+@draw_options
 def replay(
     request: ReplayTraces,
     *,
@@ -52,7 +52,7 @@ def replay(
         )
 
 
-@with_options
+@draw_options
 def repeat(request: RepeatTraces, *, as_json: AsJson = False) -> None:
     """Try whether traces can be repeated, on their own questions and with other names, and keep what is found out."""
     results = tasks.repeat(current_services(), request)
@@ -96,7 +96,7 @@ ProjectOption = Annotated[str | None, typer.Option("--project", help="Only trace
 
 
 @app.command("import")
-@with_options
+@draw_options
 def import_file(request: ImportTraces, *, as_json: AsJson = False) -> None:
     """Import all traces of a file, or none if it is malformed; existing traces are never overwritten."""
     report = tasks.import_file(current_services(), request)
@@ -106,7 +106,7 @@ def import_file(request: ImportTraces, *, as_json: AsJson = False) -> None:
 
 
 @app.command("export")
-@with_options
+@draw_options
 def export_file(request: ExportTraces, *, status: StatusOption = "approved", as_json: AsJson = False) -> None:
     """Write traces to a file; losses of the format are listed on stderr.
 

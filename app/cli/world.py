@@ -12,7 +12,7 @@ import typer
 
 from app.cli import world_questions
 from app.cli.consent import require_consent
-from app.cli.options import with_options
+from app.cli.drawn_options import draw_options
 from app.cli.output import AsJson, CommandError, emit
 from app.cli.removals import add_removal_commands
 from app.services import current_services
@@ -76,7 +76,7 @@ def info(name: str, *, as_json: AsJson = False) -> None:
 
 
 @app.command("import")
-@with_options
+@draw_options
 def import_(request: ImportWorld, *, as_json: AsJson = False) -> None:
     """Make a world from files; after a malformed line the import stops and removes the unfinished world."""
     imported = tasks.import_(current_services(), request)
@@ -147,7 +147,7 @@ _MAX_SHORTFALLS = 3
 
 
 @app.command()
-@with_options
+@draw_options
 def generate(request: GenerateWorld, *, as_json: AsJson = False) -> None:
     """Generate a fictional world: families as articles, a graph and web pages, with questions and gold answers."""
     metadata = tasks.generate(current_services(), request)
@@ -161,7 +161,7 @@ def generate(request: GenerateWorld, *, as_json: AsJson = False) -> None:
 
 
 @app.command()
-@with_options
+@draw_options
 def verify(request: VerifyWorld, *, as_json: AsJson = False) -> None:
     """Derive every answer and fact of a world again; exit status 1 and the first differences if there are any."""
     result = tasks.verify(current_services(), request)
@@ -177,7 +177,7 @@ def verify(request: VerifyWorld, *, as_json: AsJson = False) -> None:
 
 
 @app.command()
-@with_options
+@draw_options
 def export(request: ExportWorld, *, as_json: AsJson = False) -> None:
     """Write a generated world in PhantomWiki's file layout, so that its evaluator can run on it."""
     result, to = tasks.export(current_services(), request), request.to

@@ -11,7 +11,7 @@ from option_fields import OptionField, list_options
 
 def describe_options(request: type) -> dict[str, str]:
     """The help text of each option by its name, for fields that a form draws in its own way."""
-    return {entry.name: entry.note.help for entry in list_options(request)}
+    return {entry.name: entry.help for entry in list_options(request)}
 
 
 def show_option_fields(entries: Sequence[OptionField], key: str) -> dict[str, Any]:
@@ -21,7 +21,7 @@ def show_option_fields(entries: Sequence[OptionField], key: str) -> dict[str, An
         for column, entry in zip(st.columns(2), pair, strict=False):
             with column:
                 values[entry.name] = _show_field(entry, f"{key}_{entry.name}")
-                st.caption(escape_markdown(entry.note.help))
+                st.caption(escape_markdown(entry.help))
     return values
 
 
