@@ -107,7 +107,7 @@ def build_request(request: type[RequestT], values: Mapping[str, Any]) -> Request
     """The dataclass with these values of its fields, drawn or not, and of its groups; others have their defaults."""
     hints = get_type_hints(request)
     own = {}
-    for entry in fields(request):  # type: ignore[arg-type] - a dataclass
+    for entry in fields(request):  # type: ignore[arg-type]
         hint = hints[entry.name]
         if entry.name in values:
             own[entry.name] = values[entry.name]

@@ -136,6 +136,11 @@ class JudgingResult:
     left: int
     """The answers that were not judged, since a limit was reached or the server failed."""
 
+    @property
+    def problem(self) -> str | None:
+        """Why the judging is not complete; None if it is."""
+        return f"{self.left:,} answers are left; the same command judges them" if self.left else None
+
 
 def score_name(aspect: str, judge: str) -> str:
     """The name of a judge's scores of an aspect."""

@@ -56,6 +56,8 @@ class TraceImportReport:
     refused_count: int = 0
     unlisted: int = 0
     """The records that are not listed, since there are too many."""
+    problem: str | None = None
+    """Why nothing of the file is stored; None if something is."""
 
     @property
     def read_count(self) -> int:

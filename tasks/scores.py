@@ -59,7 +59,7 @@ class JudgeRun:
 
 
 def judge_answers(services: Services, request: JudgeRun) -> JudgingResult:
-    """Have a model judge the answers that it has not judged yet; TaskError if some are left."""
+    """Have a model judge the answers that it has not judged yet; what is left is the `problem` of the result."""
     try:
         run_id = UUID(request.run)
     except ValueError as error:
@@ -73,7 +73,7 @@ def judge_answers(services: Services, request: JudgeRun) -> JudgingResult:
             print_progress(f"{add_labels(session, run_id, labels):,} new labels of people are stored")
     with fail_on_interrupt("the judging was stopped; the same command judges the rest"):
         count = partial(print_count, units="answers")
-        return judge_run(services, request.run, request.options, Event(), count, print_progress)
+        return judge_run(services, run_id, request.options, Event(), count, print_progress)
 
 
 def _read_label_file(file: Path) -> list[PersonLabel]:

@@ -34,15 +34,17 @@ def dump_call(task: "Callable[[Services, RequestT], object]", request: RequestT)
     return json.dumps({"task": place, "request": TypeAdapter(type(request)).dump_python(request, mode="json")})
 
 
-def run_call(services: "Services", text: str) -> object:
-    """Run what `dump_call` wrote in this or another process of the same version."""
+def run_call(services: "Services", text: str) -> None:
+    """Run what `dump_call` wrote in another process; TaskError also with the `problem` that its result may have."""
     from pydantic import TypeAdapter  # noqa: PLC0415 - likewise
 
     call = json.loads(text)
     module, _, name = call["task"].partition(":")
     task = getattr(importlib.import_module(module), name)
     kind = get_type_hints(task)["request"]
-    return task(services, TypeAdapter(kind).validate_json(json.dumps(call["request"])))
+    result = task(services, TypeAdapter(kind).validate_json(json.dumps(call["request"])))
+    if problem := getattr(result, "problem", None):
+        raise TaskError(problem)
 
 
 def require_role(services: "Services", *accepted: str) -> None:

@@ -50,6 +50,8 @@ def import_file(services: Services, request: ImportTraces) -> TraceImportReport:
     except (FormatError, StoreError) as error:
         raise TaskError(f"{error}; no trace was imported") from error
     print_result(next(report.lines()))
+    if not report.outcomes["added"] and not report.outcomes["same"]:
+        report.problem = f"no trace of {request.file} was added; the report says why"
     return report
 
 

@@ -28,7 +28,7 @@ def draw_options(verb: Callable[..., None]) -> Callable[..., None]:
             arguments[name] = build_request(request, values)
         verb(**arguments)
 
-    parameters = []
+    parameters: list[Parameter] = []
     for name, parameter in signature(verb).parameters.items():
         if name in drawn:
             parameters += map(_make_parameter, list_options(drawn[name]))
@@ -47,8 +47,8 @@ def _make_parameter(entry: OptionField) -> Parameter:
     else:
         flag = f"{entry.flag}/--no-{entry.flag[2:]}" if entry.default is True else entry.flag
         is_bounded = entry.kind in (int, float) and not entry.is_checked
-        bounds = {"min": note.minimum, "max": note.maximum} if is_bounded else {}
-        place = typer.Option(flag, help=entry.help, rich_help_panel=entry.title or None, **bounds)
+        lowest, highest = (note.minimum, note.maximum) if is_bounded else (None, None)
+        place = typer.Option(flag, help=entry.help, rich_help_panel=entry.title or None, min=lowest, max=highest)
     is_optional = entry.default is None or entry.is_repeated
     kind = list[entry.kind] if entry.is_repeated else entry.kind  # type: ignore[name-defined]
     return Parameter(

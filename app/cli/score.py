@@ -117,8 +117,8 @@ def judge(
         lines = list(_preference_lines(report))
     report |= {"without_verdict": list(result.without_verdict), "left": result.left}
     emit(report, "\n".join([*lines, *result.without_verdict]), as_json=as_json)
-    if result.left:
-        raise CommandError(f"{result.left:,} answers are left; the same command judges them")
+    if result.problem:
+        raise CommandError(result.problem)
 
 
 def _rating_lines(report: Mapping[str, Any]) -> Iterator[str]:

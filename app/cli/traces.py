@@ -101,8 +101,8 @@ def import_file(request: ImportTraces, *, as_json: AsJson = False) -> None:
     """Import all traces of a file, or none if it is malformed; existing traces are never overwritten."""
     report = tasks.import_file(current_services(), request)
     emit(report.value(), "\n".join(report.lines()), as_json=as_json)
-    if not report.outcomes["added"] and not report.outcomes["same"]:
-        raise CommandError(f"no trace of {request.file} was added; the report says why")
+    if report.problem:
+        raise CommandError(report.problem)
 
 
 @app.command("export")

@@ -4,6 +4,7 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
+from typing import Any
 
 import streamlit as st
 from streamlit.runtime.uploaded_file_manager import UploadedFile
@@ -160,7 +161,7 @@ def _start_import(services: Services, request: ImportWorld, sources: ImportSourc
     except OSError as error:
         raise WorldError(f"The upload cannot be stored in {settings.uploads_folder} ({error.strerror}).") from error
     try:
-        files = {}
+        files: dict[str, Any] = {}
         if sources.articles:
             files["articles"] = _resolve_articles(settings, sources.articles, scratch.path)
         if sources.graph:
