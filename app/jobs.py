@@ -1,7 +1,7 @@
-"""Background jobs of the server: verbs of the command line, each in a process of its own.
+"""Background jobs of the server: tasks (tasks/task.py), each in a process of its own.
 
-A job is a process, so that stopping it interrupts all its work; it reports progress as JSON lines (app/progress.py). It
-acts as the person who started it: the store checks their role, and what it stores is theirs (app/services.act_as).
+A job is a process, so that stopping it interrupts all its work; it reports progress as JSON lines (tasks/progress.py).
+It acts as the person who started it: the store checks their role, and what it stores is theirs (app/services.act_as).
 Uploads are stored in a folder of the home while a job imports them.
 """
 
@@ -19,8 +19,8 @@ from threading import Lock, Thread
 from typing import Literal
 from uuid import UUID
 
-from app.progress import ProgressEvent, parse_progress_event
 from guard.environment import open_held_variables, read_environment
+from tasks.progress import ProgressEvent, parse_progress_event
 from worlds.folder import ScratchFolder, claim_abandoned_folders
 
 # A server that was started in the background ignores SIGINT, and its child processes would inherit that.
@@ -41,7 +41,7 @@ class JobError(Exception):
 
 @dataclass
 class Job:
-    """One verb that was started: its process, its last progress event, and its state."""
+    """One task that was started: its process, its last progress event, and its state."""
 
     kind: str
     """world, usage, drift or verification."""
@@ -144,15 +144,17 @@ class JobRegistry:
         kind: str,
         name: str,
         activity: str,
-        arguments: Sequence[str],
+        call: str | Sequence[str],
         scratch: ScratchFolder | None = None,
         *,
         person_id: UUID | None,
     ) -> Job:
-        """Run `showhow` with the arguments as this person; raises JobError if a job of that kind and name is running.
+        """Run the call of a task as this person; raises JobError if a job of that kind and name is running.
 
-        Without a person, the job may do everything, as the command line.
+        `call` is what `tasks.task.dump_call` wrote, or the words of a verb. Without a person it may do everything, as
+        the command line.
         """
+        words, sent = (["job"], call) if isinstance(call, str) else (call, "")
         person = [] if person_id is None else [f"--person={person_id}"]
         with self._lock:
             existing_job = self._jobs.get((kind, name))
@@ -161,8 +163,8 @@ class JobRegistry:
             environment, held = open_held_variables(read_environment())
             try:
                 process = subprocess.Popen(  # noqa: S603 - our own command line, no shell
-                    [sys.executable, "-P", "-c", _ENTRY_POINT, "--json-progress", *person, *arguments],
-                    stdin=subprocess.DEVNULL,
+                    [sys.executable, "-P", "-c", _ENTRY_POINT, "--json-progress", *person, *words],
+                    stdin=subprocess.PIPE,
                     stdout=subprocess.DEVNULL,
                     stderr=subprocess.PIPE,
                     text=True,
@@ -175,6 +177,9 @@ class JobRegistry:
                 )
             finally:
                 os.close(held)
+            assert process.stdin is not None  # noqa: S101 - tells the type checker that it is a pipe
+            with suppress(BrokenPipeError), process.stdin as stdin:
+                stdin.write(sent)
             job = self._jobs[kind, name] = Job(kind, name, activity, process, scratch)
         Thread(target=job.read_progress, daemon=True).start()
         return job

@@ -31,7 +31,8 @@ from streamlit import App
 import tools  # noqa: F401
 import worlds  # noqa: F401
 from app.capacity import CapacityMiddleware
-from app.documentation import HELP_PATH, help_endpoint
+from app.documentation import HELP_PATH
+from app.help_site import help_endpoint
 from app.origin import OriginMiddleware
 from app.services import current_services
 from app.visitor_budget import BudgetMiddleware

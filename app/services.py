@@ -3,7 +3,6 @@
 Pages, verbs and the server call `current_services()` once and pass the value, or parts of it, as parameters.
 """
 
-import getpass
 import os
 import stat
 from collections.abc import Iterator
@@ -22,7 +21,6 @@ from settings import Settings
 HOME_CONTENTS = {"showhow.db", "worlds", "tools.toml"}
 """A folder with one of these is a home that was made before."""
 _override: ContextVar[Services | None] = ContextVar("services", default=None)
-_acts_as_person: ContextVar[bool] = ContextVar("acts_as_person", default=False)
 
 
 def current_services() -> Services:
@@ -48,24 +46,6 @@ def act_as(person_id: UUID) -> None:
     with services.database.read() as session:
         person = ActingPerson(get_user(session, person_id).name, is_local=False)
     _override.set(services.acting_as(person))
-    _acts_as_person.set(True)
-
-
-def authorize_verb(*accepted: str) -> None:
-    """Conflict if this verb is a job of a person who has none of these roles; a verb that was typed may do everything.
-
-    For verbs that change no row: the functions of the store check the others. Roles are those of db/users.py.
-    """
-    if _acts_as_person.get():
-        from db.users import authorize  # noqa: PLC0415 - only jobs need it
-
-        authorize(current_services().database, *accepted)
-
-
-def current_author() -> str:
-    """The name under which a verb stores its work: of the person whose job it is, else of the account that typed it."""
-    actor = current_services().database.actor
-    return getpass.getuser() if actor is None else actor.name
 
 
 @cache

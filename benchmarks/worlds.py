@@ -10,10 +10,13 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Thread
 from typing import Any
+
+import psutil
 
 from benchmarks.servers import SHOWHOW_COMMAND, server_environment
 from fiction.generator.world_files import UNIVERSE_FILE
@@ -30,7 +33,6 @@ PUBLISHED_PACKAGE = "phantom_wiki"
 _GRAMMAR_KINDS = ("who", "what", "how many")
 """Question kinds of the paper's grammar."""
 _POLL_SECONDS = 0.1
-_PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,20 +174,11 @@ def _sample_memory(process: "subprocess.Popen[bytes]", memory_samples: list[floa
 
 def _tree_memory(root: int) -> float:
     """Memory of a process and its descendants in MB; shared pages count for each."""
-    parents: dict[int, int] = {}
-    pages: dict[int, int] = {}
-    for folder in Path("/proc").iterdir():
-        if folder.name.isdecimal():
-            try:
-                fields = (folder / "stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
-            except OSError:
-                # The process has ended.
-                continue
-            parents[int(folder.name)], pages[int(folder.name)] = int(fields[1]), int(fields[21])
-    return sum(pages[pid] for pid in pages if _is_descendant(pid, root, parents)) * _PAGE_BYTES / 2**20
-
-
-def _is_descendant(pid: int, root: int, parents: dict[int, int]) -> bool:
-    while pid != root and pid in parents:
-        pid = parents[pid]
-    return pid == root
+    total = 0
+    # A process may end meanwhile.
+    with suppress(psutil.Error):
+        process = psutil.Process(root)
+        for part in (process, *process.children(recursive=True)):
+            with suppress(psutil.Error):
+                total += part.memory_info().rss
+    return total / 2**20

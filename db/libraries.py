@@ -8,7 +8,7 @@ from uuid import UUID
 from sqlalchemy import ForeignKey, case, func, or_, select, type_coerce
 from sqlalchemy.orm import Mapped, Session, mapped_column
 
-from db.database import Conflict, RowNotFound
+from db.database import Conflict, RowNotFound, StoreError
 from db.models import (
     SPAN_SKILL,
     Judgement,
@@ -26,6 +26,7 @@ from db.trace_record import NOT_TRIED, REPETITION_ASPECT
 from db.types import Base, ExactJson, join_attachments, summarize_task
 from db.users import ADMIN, REVIEWER, require_acting_role, require_role
 from folder_names import explain_refused_name, shorten_name
+from option_fields import option
 
 APPROVED = ("approved",)
 """The statuses of traces that become demonstrations."""
@@ -49,17 +50,20 @@ class LibraryItem(Base):
 class DemonstrationFilter:
     """Conditions on approved traces; all that are set must hold."""
 
-    project: str | None = None
-    kind: str | None = None
-    """The kind of the question."""
-    rating: float | None = None
-    """The minimum mean rating of the steps; a trace without ratings does not match."""
-    by: str | None = None
-    """The author: PEOPLE or MODELS."""
+    project: str | None = option(None, "Only traces of this project.")
+    kind: str | None = option(None, "Only traces of questions of this kind.")
+    rating: float | None = option(None, "Only traces with at least this mean rating.", minimum=1, maximum=5)
+    """The mean over the steps; a trace without ratings does not match."""
+    by: str | None = option(None, f"Only traces by {PEOPLE} or {MODELS}.")
     repeats: str | None = None
     """Whether it can be repeated: one of REPETITION_STATES (db/repetitions.py), or NOT_TRIED."""
-    text: str | None = None
-    """Words that the question contains, in any order."""
+    text: str | None = option(None, "Only traces of questions that contain these words.")
+    """In any order."""
+
+    def __post_init__(self) -> None:
+        """StoreError for an unknown kind of author."""
+        if self.by not in (None, PEOPLE, MODELS):
+            raise StoreError(f"demonstrations are by {PEOPLE} or by {MODELS}, not by {self.by!r}")
 
     def active_conditions(self) -> dict[str, Any]:
         """Return the conditions that are set, by name."""

@@ -7,7 +7,7 @@ of people. The labels measure the judge (sensitivity, specificity, kappa), and c
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from statistics import fmean
 from threading import Event, Lock
 from typing import Any, Literal
@@ -42,8 +42,10 @@ from llm.errors import ChatError
 from llm.structured_output import ReplyText
 from llm.types import ChatReply, OutgoingRequest
 from llm.usage import Usage
+from option_fields import group, option
 from reasoners.skills.skill import ModelResponder, Skill, SkillCall, answer_skill_call
 from runs.branch_workers import RunStopped
+from runs.budget import MAX_CONCURRENT_QUESTIONS
 from runs.model_call_recorder import to_chat_reply, to_failure, to_model_reply, to_model_request
 from runs.process import hold_run_lock
 from runs.services import Services
@@ -113,13 +115,13 @@ JUDGE_PAIR: Skill[PairRequest, PairReply] = Skill(
 class JudgingOptions:
     """Who judges, and within which limits."""
 
-    profile: str | None = None
-    """The model profile of the judge; None for the default one."""
-    against: UUID | None = None
-    """The other run whose answers each answer is compared with; None rates the answers alone."""
-    concurrency: int = 2
-    limits: TotalLimits = field(default_factory=TotalLimits)
-    on_note: Callable[[str], None] = ignore_note
+    profile: str | None = option(None, "Profile of the judge's model; default: the first of `models list`.")
+    against: UUID | None = option(None, "Compare with the answers of this verification, in both orders.")
+    """None rates the answers alone."""
+    concurrency: int = option(
+        2, "Number of questions answered in parallel.", flag="--at-once", minimum=1, maximum=MAX_CONCURRENT_QUESTIONS
+    )
+    limits: TotalLimits = group(TotalLimits, "Limits of all questions together")
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +135,11 @@ class JudgingResult:
     """Why answers have no verdict, one sentence for each; they are neither right nor wrong."""
     left: int
     """The answers that were not judged, since a limit was reached or the server failed."""
+
+    @property
+    def problem(self) -> str | None:
+        """Why the judging is not complete; None if it is."""
+        return f"{self.left:,} answers are left; the same command judges them" if self.left else None
 
 
 def score_name(aspect: str, judge: str) -> str:
@@ -148,8 +155,13 @@ def preference_name(judge: str, other_run: UUID | str) -> str:
 _PREFERENCE_NAME = re.compile(preference_name("(?P<judge>.+)", "(?P<run>[0-9a-f-]{36})"))
 
 
-def judge_run(
-    services: Services, run_id: UUID, options: JudgingOptions, stop: Event, on_progress: Callable[[int, int], None]
+def judge_run(  # noqa: PLR0913, PLR0917 - what is judged, how, and who hears of it
+    services: Services,
+    run_id: UUID,
+    options: JudgingOptions,
+    stop: Event,
+    on_progress: Callable[[int, int], None],
+    on_note: Callable[[str], None] = ignore_note,
 ) -> JudgingResult:
     """Have a model judge the answers of a run that it has not judged yet; `on_progress` gets done and total.
 
@@ -170,7 +182,7 @@ def judge_run(
         raise Conflict(f"{chat.name} gave the answers itself; a judge has to be another model, best of another family")
     purpose = f"judge {run_id}"
     with hold_run_lock(services.settings.home, f"{run_id}-judge", "another process has this run judged; wait for it"):
-        shared = SharedModel(chat, options.limits, stop, on_note=options.on_note)
+        shared = SharedModel(chat, options.limits, stop, on_note=on_note)
         recorder = _JudgeCallRecorder(services, purpose)
         worker = _Judge(services.database, shared, recorder, chat.name, options.against)
         done = 0
@@ -181,7 +193,7 @@ def judge_run(
         if shared.error:
             raise Conflict(f"{shared.error} The same command again judges the rest.")
         if shared.reason_for_stopping:
-            options.on_note(shared.reason_for_stopping)
+            on_note(shared.reason_for_stopping)
     return JudgingResult(chat.name, worker.judged, tuple(worker.problems), len(answers) - done)
 
 

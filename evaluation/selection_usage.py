@@ -19,6 +19,7 @@ from fewshot_library.dpp import IntArray
 from fewshot_library.library import LoadedLibrary
 from fewshot_library.selection import SelectionConfig
 from guard.files import partial_path
+from option_fields import group, option
 from runs.services import Services
 
 MAX_LISTED_UNUSED = 1000
@@ -83,15 +84,14 @@ def _demonstration_summary(demonstration: Demonstration) -> dict[str, Any]:
     return {"id": str(demonstration.trace_id), "question": demonstration.question}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class UsageRequest:
     """The library, the project and the selection that a usage report is about."""
 
-    library: str
-    """NAME or NAME:NUMBER."""
-    project: str
-    selection_config: SelectionConfig
-    leave_out_itself: bool
+    library: str = option(help="NAME for its latest version, NAME:NUMBER for another.", is_argument=True)
+    project: str = option(help="Select for the questions of this project.")
+    selection_config: SelectionConfig = group(SelectionConfig, "Selection of demonstrations")
+    leave_out_itself: bool = option(default=False, help="Never select the question itself.")
 
 
 def load_usage(services: Services, request: UsageRequest) -> Report | None:

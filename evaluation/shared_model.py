@@ -32,6 +32,7 @@ from llm.errors import (
 from llm.types import ChatModel, ChatReply, ChatRequest
 from llm.usage import Usage
 from llm.usage_bounds import DEFAULT_REPLY_BOUND, price_usage
+from option_fields import option
 from runs.branch_workers import RequestNotSent, RunStopped
 from runs.budget import MAX_CONCURRENT_QUESTIONS
 
@@ -60,12 +61,28 @@ def ignore_note(_note: str) -> None:
 class TotalLimits:
     """The limits of all questions together; None for no limit."""
 
-    money: float | None = None
-    """US dollars."""
-    tokens: int | None = None
+    money: float | None = option(
+        None,
+        "Send no request that could make all questions together cost more US dollars; one whose reply is lost "
+        "counts with the most that it can cost.",
+        flag="--most-money",
+        minimum=0,
+    )
+    tokens: int | None = option(
+        None,
+        "Send no request that could make all questions together use more tokens; one whose reply is lost counts "
+        "with the most that it can use.",
+        flag="--most-tokens",
+        minimum=1,
+    )
     """Input and output tokens of all model calls."""
-    seconds: float | None = None
-    """Seconds since the work was started or continued; until then unfinished questions are asked again."""
+    seconds: float | None = option(
+        None,
+        "Stop after this many seconds; until then, questions that the server failed are retried.",
+        flag="--most-seconds",
+        minimum=1,
+    )
+    """Since the work was started or continued."""
 
 
 class SharedModel:

@@ -16,6 +16,7 @@ from fewshot_library.encoder import TextEncoding, load_or_encode
 from fewshot_library.humaniq_names import action_symbol
 from fewshot_library.selection import CandidatePool, Selection, SelectionConfig, build_kernel, select_demonstrations
 from fewshot_library.sequence_similarity import encode_actions
+from option_fields import option
 
 _ENCODING_BATCH_SIZE = 256
 """The questions encoded at once."""
@@ -113,15 +114,19 @@ class LeakageError(ValueError):
 class FreezeOptions:
     """How a library version is frozen, apart from the filter that chooses its demonstrations."""
 
-    by: str
+    by: str = ""
     """The name of the user who freezes it."""
     person_id: UUID | None = None
     """The id of this user, whose role is checked; None on the command line."""
-    licence: str = ""
-    note: str = ""
-    test_split: str = "test"
-    force: bool = False
-    """Freeze despite leaks; the card then lists them."""
+    test_split: str = option("test", "Keep out questions from this split.", label="Keep out questions from split")
+    licence: str = option("", "The licence, for the card of the version.")
+    note: str = option("", "A note for the card.")
+    force: bool = option(
+        default=False,
+        help="Freeze anyway, including test questions.",
+        label="Freeze anyway: includes test questions",
+    )
+    """The card then lists the leaks."""
 
 
 def build_card(

@@ -9,6 +9,7 @@ import numpy.typing as npt
 from fewshot_library import dpp
 from fewshot_library.dpp import FloatArray, Kernel, Pick, likelihood_matrix
 from fewshot_library.sequence_similarity import DISTANCES, ActionSequences, ActionSimilarities
+from option_fields import option
 
 _TOLERANCE = 1e-10
 """Negative eigenvalues up to this share of the largest are rounding errors."""
@@ -64,23 +65,23 @@ class CandidatePool:
 class SelectionConfig:
     """How demonstrations are selected."""
 
-    k: int = 3
-    mode: str = "dpp"
-    alpha: float = DEFAULT_ALPHA
-    """The weight of relevance: quality is exp(alpha * cosine)."""
-    gamma: float = DEFAULT_GAMMA
-    """The decay of similarity with distance: exp(-gamma * distance)."""
-    distance: str = "longer"
-    exchange: bool = True
-    """Exchange single picks for others as long as that raises the determinant."""
-    balance: float = 0.5
-    """For mode mmr: 1 is relevance alone, 0 is dissimilarity to the picks alone."""
-    seed: int = 0
-    """For the modes random and sample."""
+    k: int = option(3, "How many demonstrations to select.", flag="-k", minimum=0)
+    mode: str = option("dpp", lambda: ", ".join(SELECTION_MODES))
+    alpha: float = option(DEFAULT_ALPHA, "Relevance weight.")
+    """Quality is exp(alpha * cosine)."""
+    gamma: float = option(DEFAULT_GAMMA, "Diversity: how fast similarity falls with the distance of action sequences.")
+    """Similarity is exp(-gamma * distance)."""
+    distance: str = option(
+        "longer", "longer: edits divided by the length of the longer sequence; metric: the Yujian-Bo distance."
+    )
+    exchange: bool = option(default=True, help="Exchange picks while that raises the determinant.")
+    balance: float = option(0.5, "Balance of the mode mmr; 1 is relevance alone.")
+    """0 is dissimilarity to the picks alone."""
+    seed: int = option(0, "Random seed of the modes random and sample.")
     left_out: frozenset[int] = frozenset()
     """The indexes of demonstrations that must not be chosen."""
 
-    def validate(self) -> None:
+    def check(self) -> None:
         """Raise SelectionError for an invalid value."""
         if self.mode not in SELECTION_MODES:
             raise SelectionError(f"there is no mode {self.mode!r}; choose one of {', '.join(SELECTION_MODES)}")
@@ -117,7 +118,7 @@ class Selection:
 
 def select_demonstrations(pool: CandidatePool, question: npt.NDArray[np.float32], config: SelectionConfig) -> Selection:
     """Select at most `config.k` demonstrations for a question, given its embedding of unit length."""
-    config.validate()
+    config.check()
     cosines = _question_cosines(pool, question)
     kernel = _kernel_from_cosines(pool, cosines, config)
     chosen = _SELECTORS[config.mode](pool, kernel, cosines, config)

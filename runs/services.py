@@ -107,6 +107,12 @@ class Services:
         return recording
 
     @property
+    def actor(self) -> "Actor | None":
+        """The person whose changes are stored; None on the command line. It does not open the database."""
+        database: Database | None = self.__dict__.get("database")
+        return None if database is None else database.actor
+
+    @property
     def profile_file(self) -> ProfileFile:
         """The stored profiles of language models."""
         return ProfileFile(self.settings.home / PROFILES_FILE_NAME)

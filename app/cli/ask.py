@@ -11,8 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from app.cli.options import LimitOptions, MethodArguments, parse_spec, with_options
-from app.cli.output import CommandError, emit
-from app.progress import print_progress
+from app.cli.output import AsJson, CommandError, emit
 from app.services import current_services
 from db.models import Step
 from db.runs import RunOutcome
@@ -23,9 +22,9 @@ from evaluation.answer_notation import find_project_notation
 from reasoners.registry import default_reasoner
 from runs.ask import ASK_ERRORS, AskRequest, begin_run
 from runs.runner import RunControl
+from tasks.progress import print_progress
 from worlds.open import NO_WORLD
 
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 MAX_OBSERVATION_CHARACTERS = 160
 """Characters of an observation that are printed while the run goes on."""
 

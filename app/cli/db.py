@@ -1,43 +1,30 @@
 """`showhow db upgrade | check | redact | purge | backup FILE | restore FILE`."""
 
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from app.cli.output import CommandError, emit
+from app.cli.output import AsJson, CommandError, emit
 from app.removals import purge as purge_removals
 from app.services import current_services
 from db.backup import back_up_database
-from db.database import Database
 from db.prepared_database import RestoredDatabase
 from db.projects import list_world_hashes
 from db.restore import restore_database
 from db.schema import check_database, current_revision
 from db.schema import upgrade as upgrade_schema
 from db.stored_secrets import remove_secrets
+from tasks.backup import open_database
 from worlds.folder import list_world_names
 
 app = typer.Typer(no_args_is_help=True, help="Upgrade, check, back up and restore the database.")
 
 
-@contextmanager
-def open_database() -> Iterator[Database]:
-    """Open the database of the settings as it is, without an upgrade."""
-    services = current_services()
-    with closing(Database(services.settings.database_url, lambda: services.redactor)) as database:
-        yield database
-
-
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-
-
 @app.command()
 def upgrade(*, as_json: AsJson = False) -> None:
     """Upgrade the database to the schema of this version; create it if there is none."""
-    with open_database() as database:
+    with open_database(current_services()) as database:
         changed = upgrade_schema(database)
         revision = current_revision(database)
     text = (
@@ -51,7 +38,7 @@ def upgrade(*, as_json: AsJson = False) -> None:
 @app.command()
 def check(*, as_json: AsJson = False) -> None:
     """Check the database for damage; exit status 1 if there is any."""
-    with open_database() as database:
+    with open_database(current_services()) as database:
         if database.is_sqlite and not Path(database.url.database or "").is_file():
             raise CommandError(f"there is no database at {database.url.database}; `showhow db upgrade` makes one")
         findings = check_database(database)
@@ -63,7 +50,7 @@ def check(*, as_json: AsJson = False) -> None:
 @app.command()
 def redact(*, as_json: AsJson = False) -> None:
     """Remove keys of the environment from rows that were written before they were known; backups still have them."""
-    with open_database() as database:
+    with open_database(current_services()) as database:
         count = remove_secrets(database)
     emit({"rows": count}, f"removed keys from {count} rows" if count else "no row holds a key", as_json=as_json)
 
@@ -83,7 +70,7 @@ def purge(
 def back_up_file(file: Annotated[Path, typer.Argument(help="A new file.")], *, as_json: AsJson = False) -> None:
     """Copy the database into a new file; the server may keep running. `showhow backup` copies the worlds too."""
     # Not upgraded before: a backup may be made in order to upgrade.
-    with open_database() as database:
+    with open_database(current_services()) as database:
         back_up_database(database, file)
     emit({"file": str(file), "bytes": file.stat().st_size}, f"backed up to {file}", as_json=as_json)
 
@@ -95,14 +82,14 @@ def restore_file(
     """Replace the database by a backup, which is checked before; the former database is kept aside."""
     if file.is_dir():
         raise CommandError(f"{file} is a folder; `showhow restore {file}` restores the database and the worlds in it")
-    with open_database() as database:
+    with open_database(current_services()) as database:
         report = report_restore(restore_database(database, file))
     emit(report, format_restore(file, report), as_json=as_json)
 
 
 def report_restore(restored: RestoredDatabase) -> dict[str, Any]:
     """Collect what was restored, and the worlds that the restored database needs and this home lacks."""
-    with open_database() as database, database.read() as session:
+    with open_database(current_services()) as database, database.read() as session:
         needed = list_world_hashes(session)
     names = list_world_names(current_services().settings.worlds_folder)
     missing = [{"name": name, "hash": content_hash} for name, content_hash in needed.items() if name not in names]

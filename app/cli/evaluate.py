@@ -18,8 +18,7 @@ from app.cli.options import (
     parse_spec,
     with_options,
 )
-from app.cli.output import CommandError, emit, fail_on_interrupt
-from app.progress import print_count, print_progress
+from app.cli.output import CommandError, emit
 from app.services import current_services
 from db.models import Run
 from db.projects import find_project
@@ -47,6 +46,8 @@ from evaluation.verify import (
 from runs.preparation import find_entry, find_library
 from runs.services import Services
 from settings import DEFAULT_LIBRARY
+from tasks.progress import print_count, print_progress
+from tasks.task import fail_on_interrupt
 
 PROGRESS_INTERVAL = 10
 MAX_REASONS = 5

@@ -2,30 +2,16 @@
 
 from collections.abc import Iterator
 from dataclasses import asdict
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from app.cli.options import (
-    AuthorFilter,
-    DistanceOption,
-    KindFilter,
-    LeaveOutOption,
-    LibraryReferenceArgument,
-    ProjectFilter,
-    RatingFilter,
-    SelectionOptions,
-    TextFilter,
-    build_demonstration_filter,
-    with_options,
-)
-from app.cli.output import CommandError, emit, fail_on_interrupt
+from app.cli.drawn_options import draw_options
+from app.cli.options import LibraryReferenceArgument
+from app.cli.output import AsJson, CommandError, emit
 from app.cli.removals import add_removal_commands
-from app.cli.traces import TestSplitOption, WithTestSplitOption, emit_losses, write_export_file
-from app.progress import print_count
-from app.services import authorize_verb, current_author, current_services
-from app.trace_export import ExportPlan
+from app.cli.traces import emit_losses
+from app.services import current_services
 from db.libraries import (
     Demonstration,
     count_demonstrations,
@@ -37,10 +23,8 @@ from db.question_list import list_question_kinds
 from db.removal_kinds import Kind
 from db.renaming import rename_library
 from evaluation.drift import check_repetitions
-from evaluation.selection_usage import Report, UsageRequest, compute_usage
-from fewshot_library.formats import writable_formats
+from evaluation.selection_usage import Report, UsageRequest
 from fewshot_library.library import (
-    FreezeOptions,
     LeakageError,
     LibraryStatistics,
     LoadedLibrary,
@@ -49,40 +33,25 @@ from fewshot_library.library import (
     compute_statistics,
     list_actions,
 )
-from fewshot_library.selection import SelectionError
+from fewshot_library.selection import SelectionConfig
 from fewshot_library.sequence_similarity import DISTANCES, build_sequence_map
+from option_fields import list_options
+from tasks import library as tasks
+from tasks import trace_export
+from tasks.library import FreezeLibrary
+from tasks.task import fail_on_interrupt
+from tasks.trace_export import ExportTraces
 
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-PROGRESS_INTERVAL = 20
-"""Questions between two lines of progress."""
+_DISTANCE_HELP = next(entry.help for entry in list_options(SelectionConfig) if entry.name == "distance")
 MAX_LISTED_SEQUENCES = 20
 """Sequences of the map that are printed; --json prints all."""
 
 
-@with_options
-def usage(
-    library: LibraryReferenceArgument,
-    *,
-    selection: SelectionOptions,
-    project: Annotated[str, typer.Option(help="Select for the questions of this project.")],
-    leave_out: LeaveOutOption = False,
-    as_json: AsJson = False,
-) -> None:
+@draw_options
+def usage(request: UsageRequest, *, as_json: AsJson = False) -> None:
     """Count how often each demonstration would be selected for the questions of a project, and which never would."""
-    authorize_verb()
-    with fail_on_interrupt("The count was stopped; its results are not stored."):
-        try:
-            report = compute_usage(
-                current_services(), UsageRequest(library, project, selection.build(), leave_out), _print_progress
-            )
-        except SelectionError as error:
-            raise CommandError(str(error)) from error
+    report = tasks.count_usage(current_services(), request)
     emit(report, "\n".join(_format_usage(report)), as_json=as_json)
-
-
-def _print_progress(done: int, questions: int) -> None:
-    if done % PROGRESS_INTERVAL == 0 or done == questions:
-        print_count(done, questions, "questions")
 
 
 def _format_usage(report: Report) -> Iterator[str]:
@@ -94,7 +63,12 @@ def _format_usage(report: Report) -> Iterator[str]:
     yield f"{report['questions']:,} questions, {report['picks']:,} picks: {used}, {report['never']:,} never"
 
 
-def map_(library: LibraryReferenceArgument, *, distance: DistanceOption = "longer", as_json: AsJson = False) -> None:
+def map_(
+    library: LibraryReferenceArgument,
+    *,
+    distance: Annotated[str, typer.Option(help=_DISTANCE_HELP)] = "longer",
+    as_json: AsJson = False,
+) -> None:
     """Print the map of the library's action sequences; similar sequences have similar coordinates."""
     if distance not in DISTANCES:
         raise CommandError(f"there is no distance {distance!r}; choose one of {', '.join(DISTANCES)}")
@@ -121,36 +95,18 @@ def map_(library: LibraryReferenceArgument, *, distance: DistanceOption = "longe
     emit(value, "\n".join(lines), as_json=as_json)
 
 
-def export(  # noqa: PLR0913 - every option of the verb is one parameter
-    file: Annotated[Path, typer.Argument(help="The file to write.")],
-    *,
-    library: Annotated[
-        str | None, typer.Option(help="A version, NAME or NAME:NUMBER; default: all approved traces.")
-    ] = None,
-    format_name: Annotated[str, typer.Option("--format", help=", ".join(writable_formats()))] = "showhow",
-    project: ProjectFilter = None,
-    kind: KindFilter = None,
-    rating: RatingFilter = None,
-    by: AuthorFilter = None,
-    text: TextFilter = None,
-    test_split: TestSplitOption = "test",
-    with_test_split: WithTestSplitOption = False,
-    force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
-    as_json: AsJson = False,
-) -> None:
+@draw_options
+def export(request: ExportTraces, *, as_json: AsJson = False) -> None:
     """Write the demonstrations of a version, or all approved traces, to a file; losses are listed on stderr.
 
     Nothing is written if a question is, or nearly is, of the test split and the format does not say so.
     """
-    services = current_services()
-    conditions = build_demonstration_filter(project=project, kind=kind, rating=rating, by=by, text=text)
+    services, plan = current_services(), request.plan
     with services.database.read() as session:
-        version_id = None if library is None else find_version(session, library).id
-        if not count_demonstrations(session, conditions, version_id):
+        version_id = None if plan.library is None else find_version(session, plan.library).id
+        if not count_demonstrations(session, plan.conditions, version_id):
             raise CommandError("no demonstration matches, so nothing was written; try fewer filters")
-    plan = ExportPlan(format_name, conditions, library, test_split=None if with_test_split else test_split)
-    losses = write_export_file(services, plan, file, force=force)
-    emit_losses(losses, file, as_json=as_json)
+    emit_losses(trace_export.export(services, request), request.file, as_json=as_json)
 
 
 app = typer.Typer(no_args_is_help=True, help="Freeze, compare and export demonstrations, and select among them.")
@@ -162,25 +118,11 @@ app.command()(export)
 
 
 @app.command("freeze")
-def freeze_(  # noqa: PLR0913 - every option of the verb is one parameter
-    name: Annotated[str, typer.Argument(help="The library's name.")],
-    *,
-    project: ProjectFilter = None,
-    kind: KindFilter = None,
-    rating: RatingFilter = None,
-    by: AuthorFilter = None,
-    text: TextFilter = None,
-    test_split: Annotated[str, typer.Option(help="Keep out questions from this split.")] = "test",
-    licence: Annotated[str, typer.Option(help="The licence, for the card of the version.")] = "",
-    note: Annotated[str, typer.Option(help="A note for the card.")] = "",
-    force: Annotated[bool, typer.Option("--force", help="Freeze anyway, including test questions.")] = False,
-    as_json: AsJson = False,
-) -> None:
+@draw_options
+def freeze_(request: FreezeLibrary, *, as_json: AsJson = False) -> None:
     """Freeze the approved traces that match as the next version of the library."""
-    conditions = build_demonstration_filter(project=project, kind=kind, rating=rating, by=by, text=text)
-    options = FreezeOptions(by=current_author(), licence=licence, note=note, test_split=test_split, force=force)
     try:
-        version = current_services().freeze_version(name, conditions, options)
+        version = tasks.freeze(current_services(), request)
     except LeakageError as error:
         raise CommandError(f"{error} with --force") from error
     value = {"name": version.name, "number": version.number, "card": version.card}
@@ -256,22 +198,19 @@ def check(library: LibraryReferenceArgument, *, as_json: AsJson = False) -> None
 
 
 @app.command("select")
-@with_options
+@draw_options
 def select_(  # noqa: PLR0913 - every option of the verb is one parameter
     library: LibraryReferenceArgument,
     question: Annotated[str, typer.Argument(help="The question to select demonstrations for.")],
     *,
-    selection: SelectionOptions,
-    leave_out: LeaveOutOption = False,
+    config: SelectionConfig,
+    leave_out: Annotated[bool, typer.Option("--leave-out-itself", help="Never select the question itself.")] = False,
     explain: Annotated[bool, typer.Option("--explain", help="Explain each pick.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Select demonstrations for a question."""
     version, opened = current_services().open_library(library)
-    try:
-        selected = opened.select(question, selection.build(), leave_out_itself=leave_out)
-    except SelectionError as error:
-        raise CommandError(str(error)) from error
+    selected = opened.select(question, config, leave_out_itself=leave_out)
     value = {"library": version.name, "number": version.number, **selected.to_json(opened)}
     lines = _format_picks(selected, opened, explain=explain)
     emit(value, "\n".join(lines) or "nothing to select from", as_json=as_json)

@@ -14,9 +14,9 @@ from uuid import UUID
 import typer
 
 from app.cli.output import CommandError
-from app.progress import print_error, write_json_progress
 from app.redacted_output import redact_output
 from guard.environment import take_environment
+from tasks.progress import print_error, write_json_progress
 
 USER_ERRORS = (
     "db.database:StoreError",
@@ -29,6 +29,8 @@ USER_ERRORS = (
     "evaluation.metrics.metric:MetricError",
     "evaluation.skill_sources:UnknownSkillSource",
     "guard.input_bounds:InputBoundExceeded",
+    "fewshot_library.selection:SelectionError",
+    "tasks.task:TaskError",
 )
 """The errors whose message is written for the user, as `module:class`; classes would make `--help` load every room."""
 
@@ -69,6 +71,8 @@ VERBS = {
     "backup": Verb("app.cli.backup:backup", "Copy the database and the worlds into a folder."),
     "restore": Verb("app.cli.backup:restore", "Restore the database and the worlds of a backup."),
 }
+JOB = Verb("app.cli.job:job", "Run the task that standard input has as JSON.")
+"""What pages start in the background (app/jobs.py); it is no verb of people."""
 
 JsonProgressOption = Annotated[
     bool, typer.Option("--json-progress", help="Write progress and errors on stderr as JSON, one object a line.")
@@ -85,6 +89,8 @@ def build_command_line(verb_name: str | None) -> typer.Typer:
             _mount_verb(command_line, name, verb)
         else:
             command_line.command(name, help=verb.help)(_run_unloaded_verb)
+    if verb_name == "job":
+        _mount_verb(command_line, verb_name, JOB)
     return command_line
 
 

@@ -6,14 +6,13 @@ from typing import Annotated, Any
 import typer
 
 from app.cli.consent import require_consent
-from app.cli.output import CommandError, emit
-from app.progress import print_progress
+from app.cli.output import AsJson, CommandError, emit
 from app.services import current_services
 from llm.connection_check import ConnectionReport
 from llm.profiles import find_known_limits, profile_to_json, with_known_limits
 from llm.types import ModelProfile
+from tasks.progress import print_progress
 
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 app = typer.Typer(no_args_is_help=True, help="List the profiles of language models, and test their servers.")
 
 

@@ -1,4 +1,4 @@
-"""Options that several verbs share: the reasoner and its limits, filters of demonstrations, selection."""
+"""Options that several verbs share: the reasoner and its limits."""
 
 from collections.abc import Callable
 from copy import copy
@@ -10,34 +10,17 @@ from typing import Annotated, Any, ClassVar, get_args, get_type_hints
 import typer
 
 from app.cli.output import CommandError
-from app.progress import print_progress
-from db.libraries import MODELS, PEOPLE, DemonstrationFilter
 from db.run_spec import DEFAULT_MAX_SECONDS, MODEL_SKILLS, RunLimits, RunSpec
 from evaluation.shared_model import TotalLimits
 from evaluation.skill_sources import SKILL_CHOICES, SkillSource, UnknownSkillSource, parse_skill_source
-from fewshot_library.selection import SELECTION_MODES, SelectionConfig, SelectionError
 from reasoners.humaniq.options import SELECTION_DESCRIPTIONS, AgentOptionsError
 from reasoners.registry import REASONERS, ReasonerEntry, UnknownReasoner, default_reasoner, find_reasoner
 from runs.budget import MAX_CONCURRENT_QUESTIONS
 from runs.preparation import build_reasoner, find_profile
 from runs.services import Services
-
-ProjectFilter = Annotated[str | None, typer.Option("--project", help="Only traces of this project.")]
-KindFilter = Annotated[str | None, typer.Option(help="Only traces of questions of this kind.")]
-RatingFilter = Annotated[float | None, typer.Option(min=1, max=5, help="Only traces with at least this mean rating.")]
-AuthorFilter = Annotated[str | None, typer.Option(help=f"Only traces by {PEOPLE} or {MODELS}.")]
-TextFilter = Annotated[str | None, typer.Option(help="Only traces of questions that contain these words.")]
-
-
-def build_demonstration_filter(**conditions: Any) -> DemonstrationFilter:
-    """Build the filter from the options; raises CommandError for an unknown kind of author."""
-    if conditions.get("by") not in (None, PEOPLE, MODELS):
-        raise CommandError(f"demonstrations are by {PEOPLE} or by {MODELS}, not by {conditions['by']!r}")
-    return DemonstrationFilter(**conditions)
-
+from tasks.progress import print_progress
 
 LibraryReferenceArgument = Annotated[str, typer.Argument(help="NAME for its latest version, NAME:NUMBER for another.")]
-LeaveOutOption = Annotated[bool, typer.Option("--leave-out-itself", help="Never select the question itself.")]
 
 
 def with_options(verb: Callable[..., None]) -> Callable[..., None]:
@@ -76,41 +59,6 @@ def _option_in_group(kind: Any, option: Field[Any]) -> Any:
     info = copy(info)
     info.rich_help_panel = kind.TITLE
     return Annotated[plain, info]
-
-
-_SELECTED = SelectionConfig()
-DistanceOption = Annotated[
-    str,
-    typer.Option(help="longer: edits divided by the length of the longer sequence; metric: the Yujian-Bo distance."),
-]
-
-
-@dataclass(frozen=True)
-class SelectionOptions:
-    """How demonstrations are selected; the fields of SelectionConfig."""
-
-    TITLE: ClassVar[str] = "Selection of demonstrations"
-    k: Annotated[int, typer.Option("-k", min=0, help="How many demonstrations to select.")] = _SELECTED.k
-    mode: Annotated[str, typer.Option(help=", ".join(SELECTION_MODES))] = _SELECTED.mode
-    alpha: Annotated[float, typer.Option(help="Relevance weight.")] = _SELECTED.alpha
-    gamma: Annotated[
-        float, typer.Option(help="Diversity: how fast similarity falls with the distance of action sequences.")
-    ] = _SELECTED.gamma
-    distance: DistanceOption = _SELECTED.distance
-    exchange: Annotated[bool, typer.Option(help="Exchange picks while that raises the determinant.")] = (
-        _SELECTED.exchange
-    )
-    seed: Annotated[int, typer.Option(help="Random seed of the modes random and sample.")] = _SELECTED.seed
-    balance: Annotated[float, typer.Option(help="Balance of the mode mmr; 1 is relevance alone.")] = _SELECTED.balance
-
-    def build(self) -> SelectionConfig:
-        """The valid selection; CommandError for another one."""
-        config = SelectionConfig(**asdict(self))
-        try:
-            config.validate()
-        except SelectionError as error:
-            raise CommandError(str(error)) from error
-        return config
 
 
 _MODEL_REASONER, _FREE_REASONER = (default_reasoner(has_model=has_model).name for has_model in (True, False))

@@ -7,10 +7,9 @@ from uuid import UUID
 
 import typer
 
-from app.cli.output import CommandError, emit
+from app.cli.output import AsJson, CommandError, emit
 from app.cli.removals import add_removal_commands
 from app.guideline_text import list_picture_names
-from app.progress import print_progress
 from app.services import current_services
 from db import projects
 from db.answer_formats import AnswerFormat, AnswerKind
@@ -23,6 +22,7 @@ from db.renaming import rename_project
 from db.types import load_json
 from evaluation.value_format import format_count
 from guard.files import open_regular
+from tasks.progress import print_progress
 from tools.registry import ToolRegistry
 from worlds.open import NO_WORLD, read_world_metadata
 
@@ -30,7 +30,6 @@ app = typer.Typer(no_args_is_help=True, help="Create and list projects: their wo
 add_removal_commands(app, Kind.PROJECT)
 
 ProjectArgument = Annotated[str, typer.Argument(help="The project's name.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 GuidelinesOption = Annotated[

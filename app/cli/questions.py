@@ -1,122 +1,44 @@
 """`showhow questions import | list | formats`: the questions of a project, and the formats of question files."""
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from app.cli.output import CommandError, UnboundedOption, emit, fail_on_interrupt
+from app.cli.drawn_options import draw_options
+from app.cli.output import AsJson, CommandError, emit
 from app.cli.project import store_guideline_pictures
 from app.cli.removals import add_removal_commands
-from app.imports import (
-    QuestionImportPlan,
-    finish_interrupted_imports,
-    import_questions,
-    open_project_graph,
-)
-from app.progress import print_progress, print_result
 from app.services import current_services
 from db import projects
 from db.removal_kinds import Kind
-from evaluation.datasets import QUESTION_FORMATS, list_format_names, open_question_file
-from evaluation.datasets.reader import AUTO, QuestionSurvey
-from evaluation.datasets.record import COLUMN_MEANINGS
+from evaluation.datasets import QUESTION_FORMATS
+from evaluation.datasets.reader import QuestionSurvey
 from evaluation.value_format import format_count
-from guard.files import open_regular
-from guard.input_bounds import bounded_work
-from worlds.open import read_world_metadata
-from worlds.terms import strip_marks
+from tasks.questions import ImportQuestions, import_file
 
 app = typer.Typer(no_args_is_help=True, help="Import and list a project's questions.")
 add_removal_commands(app, Kind.QUESTION)
 
 ProjectOption = Annotated[str, typer.Option(help="The project's name.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-COLUMN_HELP = f"What a column means, as in question=Frage: {', '.join(COLUMN_MEANINGS)}; may be repeated."
-_WITH_LANGUAGES = ", ".join(form.name for form in QUESTION_FORMATS.values() if form.has_languages)
 
 
 @app.command("import")
-def import_(  # noqa: PLR0913, PLR0917 - every option of the verb is one parameter
-    file: Path,
-    project: ProjectOption,
-    world: Annotated[str | None, typer.Option(help="The world of a new project.")] = None,
-    form: Annotated[str, typer.Option("--format", help=f"{list_format_names()}.")] = AUTO,
-    split: Annotated[str | None, typer.Option(help="The split of all questions, such as test.")] = None,
-    language: Annotated[
-        str, typer.Option(help=f"The language of the questions; only these formats have several: {_WITH_LANGUAGES}.")
-    ] = "en",
-    guidelines: Annotated[Path | None, typer.Option(help="A Markdown file with the guidelines for annotators.")] = None,
-    only: Annotated[
-        list[str] | None, typer.Option(help="Import only the question with this id; may be repeated.")
-    ] = None,
-    column: Annotated[list[str] | None, typer.Option(help=COLUMN_HELP)] = None,
-    *,
-    without_gold: Annotated[
-        bool, typer.Option("--without-gold", help="Import a file although none of its questions has a gold answer.")
-    ] = False,
-    unbounded: UnboundedOption = False,
-    as_json: AsJson = False,
-) -> None:
+@draw_options
+def import_(request: ImportQuestions, *, as_json: AsJson = False) -> None:
     """Add the questions of a file to a project; existing ones stay as they are.
 
     Records that cannot be read are counted by reason, and the others are imported.
     """
-    services = current_services()
-    for sentence in finish_interrupted_imports(services):
-        print_progress(sentence)
-    plan = QuestionImportPlan(
-        project,
-        world,
-        form,
-        language,
-        split,
-        list(map(strip_marks, only or ())),
-        _read_guidelines(guidelines) if guidelines else None,
-        dict(map(parse_column, column or ())),
-    )
-    with fail_on_interrupt("The import was stopped; nothing was imported."):
-        with bounded_work(file, unbounded=unbounded):
-            survey = _survey(file, plan, without_gold=without_gold)
-        if world is not None:
-            read_world_metadata(services.settings.worlds_folder, world)
-        if survey.with_bare_ids:
-            # The memory of an open world is not that of the file.
-            open_project_graph(services, plan)
-        with bounded_work(file, unbounded=unbounded):
-            report = import_questions(services, file, plan, survey.questions)
-    if guidelines is not None:
+    services, project = current_services(), request.project
+    imported = import_file(services, request)
+    if request.guidelines is not None:
         with services.database.begin() as session:
-            store_guideline_pictures(session, projects.get_project(session, project).id, guidelines)
-    counts, *remarks = report.lines()
-    print_result("; ".join((f"{project}: {counts}", *remarks)))
-    lines = (f"{project}: {counts}", *remarks, *_survey_lines(survey))
-    emit({"project": project, **report.value(), **_survey_to_json(survey)}, "\n".join(lines), as_json=as_json)
-
-
-def parse_column(text: str) -> tuple[str, str]:
-    """A column and its meaning from MEANING=COLUMN."""
-    meaning, equals, name = text.partition("=")
-    if not equals or meaning not in COLUMN_MEANINGS:
-        raise CommandError(
-            f"--column takes MEANING=COLUMN with a meaning of {', '.join(COLUMN_MEANINGS)}, not {text!r}"
-        )
-    return name, meaning
-
-
-def _survey(file: Path, plan: QuestionImportPlan, *, without_gold: bool) -> QuestionSurvey:
-    """What the file holds; CommandError if nothing of it is to be imported."""
-    reader = open_question_file(file, plan.form, plan.language, plan.columns)
-    survey = reader.survey()
-    if survey.problem is not None and not without_gold:
-        raise CommandError(
-            f"{file}: {survey.problem}; nothing was imported. Import it with --without-gold to have its questions "
-            "annotated, or name another format"
-        )
-    if plan.only and (missing := set(plan.only) - {record.source_id for record in reader.iter_records()}):
-        raise CommandError(f"the file has no question {', '.join(sorted(missing))}")
-    return survey
+            store_guideline_pictures(session, projects.get_project(session, project).id, request.guidelines)
+    counts, *remarks = imported.report.lines()
+    lines = (f"{project}: {counts}", *remarks, *_survey_lines(imported.survey))
+    value = {"project": project, **imported.report.value(), **_survey_to_json(imported.survey)}
+    emit(value, "\n".join(lines), as_json=as_json)
 
 
 def _survey_to_json(survey: QuestionSurvey) -> dict[str, Any]:
@@ -148,14 +70,6 @@ def _survey_lines(survey: QuestionSurvey) -> Iterator[str]:
         yield (
             f"{format_count(unread.count, 'record')} not read: {unread.first.reason} (first in {unread.first.place})"
         )
-
-
-def _read_guidelines(guidelines: Path) -> str:
-    try:
-        with open_regular(guidelines) as stream:
-            return stream.read().decode("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise CommandError(f"the guidelines {guidelines} cannot be read: {error}") from error
 
 
 @app.command("list")

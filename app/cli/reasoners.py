@@ -5,12 +5,11 @@ from typing import Annotated, Any
 
 import typer
 
-from app.cli.output import CommandError, emit
+from app.cli.output import AsJson, CommandError, emit
 from app.field_docstrings import read_field_docstrings
 from reasoners.humaniq.options import OPTION_CHOICES, AgentOptions
 from reasoners.registry import REASONERS, ReasonerEntry, UnknownReasoner, find_reasoner
 
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 app = typer.Typer(no_args_is_help=True, help="List the reasoners, and show the options of one.")
 
 

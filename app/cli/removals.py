@@ -5,14 +5,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from app.cli.output import CommandError, emit
+from app.cli.output import AsJson, CommandError, emit
 from app.services import current_services
 from db.removal_kinds import KEPT_DAYS, Kind
 
 if TYPE_CHECKING:
     from db.removals import Removal
 
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 YesOption = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
 _NAMED_BY = {
     Kind.PROJECT: "The project's name.",

@@ -13,9 +13,7 @@ from app.capacity import raise_descriptor_limit
 from app.cli.backup import report_interrupted_restore
 from app.cli.output import CommandError
 from app.cli.setup import prepare
-from app.imports import finish_interrupted_imports
 from app.jobs import remove_abandoned_uploads
-from app.progress import print_progress
 from app.removals import purge
 from app.services import current_services
 from db.restore import remove_abandoned_copy
@@ -23,6 +21,8 @@ from guard.environment import open_held_variables, read_environment
 from guard.files import remove_abandoned_partials
 from runs.resume import end_interrupted_runs
 from runs.services import Services
+from tasks.imports import finish_interrupted_imports
+from tasks.progress import print_progress
 from worlds.build import remove_half_built_worlds
 
 SERVER_PATH = Path(__file__).resolve().parents[1] / "server.py"

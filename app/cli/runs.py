@@ -4,14 +4,16 @@ import io
 import json
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, BinaryIO
 from uuid import UUID
 
 import typer
 
-from app.cli.options import GoldWorldOption, TotalOptions, with_options
-from app.cli.output import CommandError, UnboundedOption, emit, fail_on_interrupt, open_atomically
+from app.cli.drawn_options import draw_options
+from app.cli.options import TotalOptions, with_options
+from app.cli.output import AsJson, CommandError, UnboundedOption, emit
 from app.cli.removals import add_removal_commands
 from app.cli.score import report_lines
 from app.cli.verify import (
@@ -21,8 +23,6 @@ from app.cli.verify import (
     load_run,
     print_report,
 )
-from app.imports import finish_interrupted_imports
-from app.progress import print_progress
 from app.services import current_services
 from db import comparisons
 from db.comparisons import MetricVersion
@@ -47,16 +47,20 @@ from evaluation.comparison_tables import (
     iterate_answer_rows,
     list_run_rows,
 )
-from evaluation.datasets.gold_names import GoldNames, open_gold_names
 from evaluation.inspect_import import import_inspect_log
 from evaluation.inspect_runs import write_inspect_log
-from evaluation.predictions import list_run_metrics, score_run
+from evaluation.predictions import list_run_metrics
 from evaluation.scoring import label_runs, load_figures
 from evaluation.statistics import Estimate
 from evaluation.value_format import TABLE_WRITERS, format_cost, format_p_value
 from fewshot_library.formats.format import FormatError
 from guard.input_bounds import bounded_work
 from runs.budget import MAX_CONCURRENT_QUESTIONS
+from tasks import scores as tasks
+from tasks.imports import finish_interrupted_imports
+from tasks.progress import print_progress
+from tasks.scores import ScoreRun
+from tasks.task import fail_on_interrupt, open_atomically
 
 TEXT, LATEX = "text", "latex"
 FORMATS = (TEXT, *TABLE_WRITERS, LATEX)
@@ -64,7 +68,6 @@ FORMATS = (TEXT, *TABLE_WRITERS, LATEX)
 ProjectOption = Annotated[str | None, typer.Option("--project", help="Only runs of this project.")]
 OutputOption = Annotated[Path | None, typer.Option("--out", help="Write to this file; default: standard output.")]
 ForceOption = Annotated[bool, typer.Option("--force", help="Replace an existing file.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 def compare(  # noqa: PLR0913 - every option of the verb is one parameter
@@ -304,36 +307,22 @@ def rename(
 
 
 @app.command("score")
-def score_answers(
-    run: Annotated[str, typer.Argument(help="The id of a run, or its beginning.")],
-    *,
-    metric: Annotated[str, typer.Option(help="The metric's name; `list` shows those that the run can have.")],
-    dataset: Annotated[str | None, typer.Option(help="The data set of questions that do not name theirs.")] = None,
-    world: GoldWorldOption = None,
-    as_json: AsJson = False,
-) -> None:
+@draw_options
+def score_answers(request: ScoreRun, *, as_json: AsJson = False) -> None:
     """Score the stored answers of a run by a metric of its data set, and store the scores; nothing is asked again.
 
     Gold answers that are ids have the names of the run's world, unless another one is named.
     """
     services = current_services()
-    database = services.database
-    (run_id,) = _find_runs(database, [run])
-    if metric == "list":
-        purposes = {known.name: known.purpose for known in list_run_metrics(database, run_id)}
+    (run_id,) = _find_runs(services.database, [request.run])
+    if request.metric == "list":
+        purposes = {known.name: known.purpose for known in list_run_metrics(services.database, run_id)}
         lines = [f"{name:24} {purpose}" for name, purpose in purposes.items()]
         text = "\n".join(lines) or "its questions name no data set with metrics; name it with --dataset"
         emit(purposes, text, as_json=as_json)
         return
-    if world is None:
-        with database.read() as session:
-            names = GoldNames.of_world(services, session.get_one(Run, run_id).world)
-    else:
-        names = open_gold_names(services, world)
-    report = score_run(database, run_id, metric, dataset, names)
+    report = tasks.score_answers(services, replace(request, run=str(run_id)))
     emit(report, "\n".join(report_lines(report)), as_json=as_json)
-    if names.named or names.unnamed:
-        print_progress(names.summary)
 
 
 LOG_FORMATS = ("inspect",)

@@ -2,39 +2,29 @@
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from threading import Event
 from typing import Annotated, Any
 from uuid import UUID
 
 import typer
 
+from app.cli.drawn_options import draw_options
 from app.cli.options import (
-    ConcurrencyOption,
     GoldWorldOption,
-    ProfileOption,
-    TotalCostLimitOption,
-    TotalTimeLimitOption,
-    TotalTokenLimitOption,
 )
-from app.cli.output import CommandError, UnboundedOption, emit, fail_on_interrupt
-from app.progress import print_count, print_progress
+from app.cli.output import CommandError, UnboundedOption, emit
 from app.services import current_services
 from db import comparisons
-from db.review import add_labels
 from evaluation.datasets.gold_names import open_gold_names
 from evaluation.metrics import find_dataset_metric, list_dataset_metrics
 from evaluation.model_judges import (
-    JudgingOptions,
-    PersonLabel,
-    judge_run,
-    read_label_file,
     report_preferences,
     report_ratings,
 )
 from evaluation.predictions import ENDINGS, read_cases, score_cases
-from evaluation.shared_model import TotalLimits
-from guard.files import open_regular
 from guard.input_bounds import bounded_work
+from tasks import scores as tasks
+from tasks.progress import print_progress
+from tasks.scores import JudgeRun
 
 LIST = "list"
 """The value of --metric that lists the metrics."""
@@ -107,37 +97,18 @@ def _format_value(value: float | None) -> str:
     return "-" if value is None else f"{value:.4f}"
 
 
-def judge(  # noqa: PLR0913 - every option of the verb is one parameter
-    run: Annotated[str, typer.Argument(help="The id of the verification; `showhow verify --list` lists them.")],
+@draw_options
+def judge(
+    request: JudgeRun,
     *,
-    profile: ProfileOption = None,
-    against: Annotated[
-        str | None, typer.Option(metavar="ID", help="Compare with the answers of this verification, in both orders.")
-    ] = None,
-    labels: Annotated[
-        Path | None,
-        typer.Option(help="People's labels to store first: CSV or JSON Lines with question, value, person, aspect."),
-    ] = None,
-    at_once: ConcurrencyOption = 2,
-    most_money: TotalCostLimitOption = None,
-    most_tokens: TotalTokenLimitOption = None,
-    most_seconds: TotalTimeLimitOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON with the labels, shares and agreement.")] = False,
 ) -> None:
     """Have a model judge the answers of a verification that it has not judged yet, and report its verdicts."""
     services = current_services()
-    run_id, other_id = _parse_id(run), None if against is None else _parse_id(against)
+    result = tasks.judge_answers(services, request)
     with services.database.read() as session:
-        stored = comparisons.find_comparable_run(session, run_id)
-    if labels is not None:
-        read = _read_label_file(labels)
-        with services.database.begin() as session:
-            print_progress(f"{add_labels(session, run_id, read):,} new labels of people are stored")
-    options = JudgingOptions(
-        profile, other_id, at_once, TotalLimits(most_money, most_tokens, most_seconds), print_progress
-    )
-    with fail_on_interrupt("the judging was stopped; the same command judges the rest"):
-        result = judge_run(services, run_id, options, Event(), lambda done, total: print_count(done, total, "answers"))
+        stored = comparisons.find_comparable_run(session, UUID(request.run))
+    other_id = request.options.against
     if other_id is None:
         report = report_ratings(services.database, stored, result.judge)
         lines = list(_rating_lines(report))
@@ -146,23 +117,8 @@ def judge(  # noqa: PLR0913 - every option of the verb is one parameter
         lines = list(_preference_lines(report))
     report |= {"without_verdict": list(result.without_verdict), "left": result.left}
     emit(report, "\n".join([*lines, *result.without_verdict]), as_json=as_json)
-    if result.left:
-        raise CommandError(f"{result.left:,} answers are left; the same command judges them")
-
-
-def _parse_id(text: str) -> UUID:
-    try:
-        return UUID(text)
-    except ValueError as error:
-        raise CommandError(f"{text!r} is not the id of a verification; `showhow verify --list` lists them") from error
-
-
-def _read_label_file(file: Path) -> list[PersonLabel]:
-    try:
-        with open_regular(file) as stream:
-            return read_label_file(file.name, stream.read())
-    except OSError as error:
-        raise CommandError(f"{file} cannot be read as CSV or JSON Lines: {error.strerror or error}") from error
+    if result.problem:
+        raise CommandError(result.problem)
 
 
 def _rating_lines(report: Mapping[str, Any]) -> Iterator[str]:

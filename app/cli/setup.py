@@ -8,7 +8,6 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from app.cli.output import CommandError
-from app.progress import print_progress
 from app.services import current_services
 from db import libraries, projects
 from db.database import Conflict, Database
@@ -22,6 +21,7 @@ from fiction.questions.question_file import QUESTIONS_FILE
 from fiction.universe.options import GenerationOptions
 from runs.services import Services
 from settings import DEFAULT_LIBRARY
+from tasks.progress import print_progress
 from worlds.folder import WORLD_FILE, WorldExists
 
 DEFAULT_WORLD = "default"

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from app.cli.output import CommandError, emit
+from app.cli.output import AsJson, CommandError, emit
 from app.services import current_services
 from db.libraries import MODELS, PEOPLE
 from db.tool_report import RatedStep, ToolCallFilter, ToolReport, ToolStatistics
@@ -16,8 +16,6 @@ from evaluation.tool_quality import compute_tool_report, format_model_usage, too
 from evaluation.value_format import format_count, format_seconds
 from tools.registry import ToolProviderStatus, ToolRegistry
 from tools.tool import Tool
-
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 def list_(*, as_json: AsJson = False) -> None:

@@ -1,70 +1,49 @@
 """`showhow traces import | export | table | list | show | replay | repeat`."""
 
-import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
-from functools import partial
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Annotated, Any
-from uuid import UUID
 
 import typer
 
-from app.cli.output import CommandError, UnboundedOption, emit, fail_on_interrupt, open_atomically
+from app.cli.drawn_options import draw_options
+from app.cli.output import AsJson, CommandError, emit
 from app.cli.removals import add_removal_commands
-from app.imports import finish_interrupted_imports, import_traces
-from app.progress import print_count, print_progress, print_result
-from app.services import authorize_verb, current_services
-from app.trace_export import ExportPlan, write_traces
-from db.database import StoreError
-from db.libraries import DemonstrationFilter
+from app.services import current_services
 from db.person_answers import ANSWER_STATUSES, COMPLETED, AnswerConditions
 from db.projects import find_project, get_project
 from db.removal_kinds import Kind
-from db.repetitions import store_repetition
 from db.serialization import to_json_fields
-from db.trace_record import NOT_TRIED, TRACE_STATUSES, TraceChange, TraceRecord, list_changes
+from db.trace_record import TRACE_STATUSES, TraceChange, TraceRecord, list_changes
 from db.traces import list_trace_summaries, load_trace
 from db.users import ADMIN, REVIEWER
 from evaluation.answer_table import iterate_person_answers, write_answer_table
-from evaluation.drift import compute_drift, list_demonstration_ids, save_drift
-from evaluation.repetition import try_repetition
 from evaluation.selection_usage import Report
 from evaluation.value_format import TABLE_WRITERS, format_count
-from fewshot_library.formats import readable_formats, writable_formats
-from fewshot_library.formats.format import ExportLosses, FormatError
-from fewshot_library.formats.showhow import record_to_json
-from fewshot_library.library import LeakageError
-from guard.input_bounds import bounded_work
-from runs.services import Services
+from fewshot_library.formats.format import ExportLosses
+from tasks import traces as tasks
+from tasks.progress import print_progress
+from tasks.task import open_atomically, require_role
+from tasks.trace_export import ExportTraces, export
+from tasks.traces import ImportTraces, RepeatTraces, ReplayTraces, parse_trace_id
 
 MAX_OBSERVATION_CHARACTERS = 300
 """Characters of an observation that are printed; --json prints all."""
 
 
+@draw_options
 def replay(
-    traces: Annotated[list[str] | None, typer.Argument(help="Ids of traces; default: all approved traces.")] = None,
+    request: ReplayTraces,
     *,
-    library: Annotated[str | None, typer.Option(help="The traces of a version, NAME or NAME:NUMBER.")] = None,
-    project: Annotated[str | None, typer.Option(help="Only traces of this project.")] = None,
     strict: Annotated[
         bool, typer.Option("--strict", help="Exit status 1 if a trace can no longer be followed.")
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Run the actions of traces again in the current world, and list the observations that differ."""
-    authorize_verb(REVIEWER, ADMIN)
-    services = current_services()
-    ids = [_parse_trace_id(text) for text in traces or ()] or list_demonstration_ids(
-        services, library, DemonstrationFilter(project=project)
-    )
-    if not ids:
-        raise CommandError("there is no approved trace to run again; approve some on the Review page")
-    with fail_on_interrupt("The replay was stopped; the previous report is still stored."):
-        report = compute_drift(services, ids, partial(print_count, units="traces"))
-    if not traces and project is None:
-        save_drift(services, library, report)
+    report = tasks.replay(current_services(), request)
     emit(report, "\n".join(_format_report(report)), as_json=as_json)
     if strict and report["broken"]:
         raise CommandError(
@@ -73,46 +52,14 @@ def replay(
         )
 
 
-def repeat(  # noqa: PLR0913 - every option of the verb is one parameter
-    traces: Annotated[list[str] | None, typer.Argument(help="Ids of traces; default: all approved traces.")] = None,
-    *,
-    library: Annotated[str | None, typer.Option(help="The traces of a version, NAME or NAME:NUMBER.")] = None,
-    project: Annotated[str | None, typer.Option(help="Only traces of this project.")] = None,
-    not_tried: Annotated[bool, typer.Option("--not-tried", help="Only traces that nobody has tried.")] = False,
-    question: Annotated[
-        str | None, typer.Option(help="One question with other names, in place of two that are chosen.")
-    ] = None,
-    answer: Annotated[str | None, typer.Option(help="The answer of a draft that has none yet.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
-) -> None:
+@draw_options
+def repeat(request: RepeatTraces, *, as_json: AsJson = False) -> None:
     """Try whether traces can be repeated, on their own questions and with other names, and keep what is found out."""
-    authorize_verb()
-    services = current_services()
-    ids = [_parse_trace_id(text) for text in traces or ()] or list_demonstration_ids(
-        services, library, DemonstrationFilter(project=project, repeats=NOT_TRIED if not_tried else None)
-    )
-    results = []
-    with fail_on_interrupt("It was stopped; what was found out so far is kept."):
-        for done, trace_id in enumerate(ids, 1):
-            with services.database.read() as session:
-                record = load_trace(session, trace_id)
-            record.trace.final_answer = answer or record.trace.final_answer
-            repetition = try_repetition(services, record, question)
-            with services.database.begin() as session:
-                store_repetition(session, record, record.trace.final_answer or "", repetition)
-            results.append({"trace": str(trace_id), "question": record.question.text, **asdict(repetition)})
-            print_count(done, len(ids), units="traces")
+    results = tasks.repeat(current_services(), request)
     lines = [f"{result['state']}  {result['trace']}  {result['question']}" for result in results]
     counts = Counter(result["state"] for result in results)
     lines.append(", ".join(f"{state} {count:,}" for state, count in counts.items()) or "there is no trace to try")
     emit(results, "\n".join(lines), as_json=as_json)
-
-
-def _parse_trace_id(text: str) -> UUID:
-    try:
-        return UUID(text)
-    except ValueError as error:
-        raise CommandError(f"{text!r} is not the id of a trace; `showhow traces list` lists them") from error
 
 
 def _format_report(report: Report) -> Iterator[str]:
@@ -144,77 +91,32 @@ add_removal_commands(app, Kind.DRAFT)
 app.command("replay")(replay)
 app.command("repeat")(repeat)
 
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-ReadFormatOption = Annotated[str, typer.Option("--format", help=f"auto, {', '.join(readable_formats())}")]
-WriteFormatOption = Annotated[str, typer.Option("--format", help=", ".join(writable_formats()))]
 StatusOption = Annotated[str, typer.Option(help=f"all, {', '.join(TRACE_STATUSES)}, or several of them: a,b")]
-TestSplitOption = Annotated[str, typer.Option(help="Keep out questions from this split.")]
-WithTestSplitOption = Annotated[bool, typer.Option("--with-test-split", help="Write questions of the test split, too.")]
 ProjectOption = Annotated[str | None, typer.Option("--project", help="Only traces of this project.")]
 
 
 @app.command("import")
-def import_file(
-    file: Annotated[Path, typer.Argument(help="The file to read.")],
-    *,
-    format_name: ReadFormatOption = "auto",
-    unbounded: UnboundedOption = False,
-    as_json: AsJson = False,
-) -> None:
+@draw_options
+def import_file(request: ImportTraces, *, as_json: AsJson = False) -> None:
     """Import all traces of a file, or none if it is malformed; existing traces are never overwritten."""
-    authorize_verb(ADMIN)
-    services = current_services()
-    for sentence in finish_interrupted_imports(services):
-        print_progress(sentence)
-    try:
-        with (
-            bounded_work(file, unbounded=unbounded),
-            fail_on_interrupt("The import was stopped; nothing was imported."),
-        ):
-            report = import_traces(services, file, format_name)
-    except (FormatError, StoreError) as error:
-        raise CommandError(f"{error}; no trace was imported") from error
-    print_result(next(report.lines()))
+    report = tasks.import_file(current_services(), request)
     emit(report.value(), "\n".join(report.lines()), as_json=as_json)
-    if not report.outcomes["added"] and not report.outcomes["same"]:
-        raise CommandError(f"no trace of {file} was added; the report says why")
+    if report.problem:
+        raise CommandError(report.problem)
 
 
 @app.command("export")
-def export_file(  # noqa: PLR0913 - every option of the verb is one parameter
-    file: Annotated[Path, typer.Argument(help="The file to write.")],
-    *,
-    format_name: WriteFormatOption = "showhow",
-    status: StatusOption = "approved",
-    project: ProjectOption = None,
-    test_split: TestSplitOption = "test",
-    with_test_split: WithTestSplitOption = False,
-    force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
-    as_json: AsJson = False,
-) -> None:
+@draw_options
+def export_file(request: ExportTraces, *, status: StatusOption = "approved", as_json: AsJson = False) -> None:
     """Write traces to a file; losses of the format are listed on stderr.
 
     Nothing is written if a question is, or nearly is, of the test split and the format does not say so.
     """
     services = current_services()
     with services.database.read() as session:
-        _check_project(session, project)
-    conditions = DemonstrationFilter(project=project)
-    split = None if with_test_split else test_split
-    plan = ExportPlan(format_name, conditions, statuses=_parse_statuses(status), test_split=split)
-    losses = write_export_file(services, plan, file, force=force)
-    emit_losses(losses, file, as_json=as_json)
-
-
-def write_export_file(services: Services, plan: ExportPlan, file: Path, *, force: bool) -> ExportLosses:
-    """Write the traces of the plan to a file that appears when it is complete."""
-    try:
-        with open_atomically(file, force=force) as stream:
-            return write_traces(services, plan, stream)
-    except FormatError as error:
-        raise CommandError(str(error)) from error
-    except LeakageError as error:
-        raise CommandError(f"{error} with --with-test-split") from error
+        _check_project(session, request.plan.conditions.project)
+    request = replace(request, plan=replace(request.plan, statuses=_parse_statuses(status)))
+    emit_losses(export(services, request), request.file, as_json=as_json)
 
 
 def _parse_statuses(text: str) -> tuple[str, ...] | None:
@@ -243,8 +145,9 @@ def write_table(  # noqa: PLR0913 - every option of the verb is one parameter
 
     Text that a spreadsheet would run as a formula gets an apostrophe before it.
     """
-    authorize_verb(REVIEWER, ADMIN)
-    database = current_services().database
+    services = current_services()
+    require_role(services, REVIEWER, ADMIN)
+    database = services.database
     if status not in ("all", *ANSWER_STATUSES):
         raise CommandError(f"there is no status {status!r}; use all, {', '.join(ANSWER_STATUSES)}")
     with database.read() as session:
@@ -302,7 +205,7 @@ def show(
     as_json: AsJson = False,
 ) -> None:
     """Show one trace from the question to the answer."""
-    trace_id = _parse_trace_id(trace)
+    trace_id = parse_trace_id(trace)
     with current_services().database.read() as session:
         record = load_trace(session, trace_id)
     value = {
@@ -352,24 +255,3 @@ def emit_losses(losses: ExportLosses, file: Path, *, as_json: bool) -> None:
         "refused": [asdict(record) for record in losses.refused],
     }
     emit(value, f"{losses.written} traces written to {file}", as_json=as_json)
-
-
-def format_trace_json(record: TraceRecord) -> str:
-    """The trace as one JSON object, which `showhow traces import` reads."""
-    return json.dumps(record_to_json(record), ensure_ascii=False, indent=2)
-
-
-def format_trace_markdown(record: TraceRecord) -> str:
-    """The trace as Markdown for people: question, steps with their observations, answer."""
-    parts = [f"# {record.question.text}"]
-    for step in record.steps:
-        arguments = ", ".join(
-            f"{name}={json.dumps(value, ensure_ascii=False)}" for name, value in step.arguments.items()
-        )
-        action = f"`{step.tool}({arguments})`" if step.tool else ""
-        observation = step.error or step.observation or ""
-        quoted = "\n".join(f"> {line}" for line in observation.splitlines())
-        parts += [f"## Step {step.position}", *filter(None, (step.thought, action, quoted))]
-    if record.trace.final_answer:
-        parts += ["## Answer", record.trace.final_answer]
-    return "\n\n".join(parts) + "\n"

@@ -4,14 +4,13 @@ from typing import Annotated
 
 import typer
 
-from app.cli.output import emit
+from app.cli.output import AsJson, emit
 from app.services import current_services
 from db import users
 
 app = typer.Typer(no_args_is_help=True, help="List people and change their roles.")
 
 NO_ROLE = "none"
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 NameArgument = Annotated[str, typer.Argument(help="The person's name, as in ?you=NAME.")]
 RolesArgument = Annotated[
     list[str], typer.Argument(help=f"{', '.join(users.ROLES)}; or {NO_ROLE} for an author who does not work here.")

@@ -20,9 +20,8 @@ from app.cli.options import (
     parse_spec,
     with_options,
 )
-from app.cli.output import CommandError, emit, fail_on_interrupt
-from app.progress import print_count, print_progress
-from app.services import current_author, current_services
+from app.cli.output import CommandError, emit
+from app.services import current_services
 from db import runs, verifications
 from db.leases import LEASE_SECONDS
 from db.models import Run
@@ -50,6 +49,8 @@ from fewshot_library.library import LeakageError
 from runs.budget import MAX_CONCURRENT_QUESTIONS
 from runs.process import current_worker_id
 from runs.services import Services
+from tasks.progress import print_count, print_progress
+from tasks.task import author_name, fail_on_interrupt
 
 
 @dataclass(frozen=True)
@@ -249,7 +250,9 @@ def load_run(services: Services, text: str) -> Run:
 
 def _start_repairs(services: Services, run: Run, name: str | None) -> Run:
     try:
-        return start_repair_verification(services, run, lambda: freeze_repairs(services, run, current_author(), name))
+        return start_repair_verification(
+            services, run, lambda: freeze_repairs(services, run, author_name(services), name)
+        )
     except LeakageError as error:
         raise CommandError(str(error)) from error
 

@@ -3,7 +3,6 @@
 The verbs of facts and questions are in world_questions.py.
 """
 
-from collections.abc import Mapping
 from dataclasses import asdict, replace
 from datetime import datetime
 from pathlib import Path
@@ -13,16 +12,17 @@ import typer
 
 from app.cli import world_questions
 from app.cli.consent import require_consent
-from app.cli.output import CommandError, emit, fail_on_interrupt
+from app.cli.drawn_options import draw_options
+from app.cli.output import AsJson, CommandError, emit
 from app.cli.removals import add_removal_commands
-from app.progress import make_stage_printer, print_progress
-from app.services import authorize_verb, current_services
+from app.services import current_services
 from db.removal_kinds import Kind
-from fiction.universe.options import GenerationOptions
 from guard.files import open_regular
 from runs.services import Services
-from worlds.article_files import read_articles
-from worlds.build import WorldContents, build_world
+from tasks import worlds as tasks
+from tasks.progress import print_progress
+from tasks.task import require_role
+from tasks.worlds import ExportWorld, GenerateWorld, ImportWorld, VerifyWorld
 from worlds.folder import world_folder
 from worlds.live import list_presets, read_preset
 from worlds.open import SearchProbe, SourceCallCheck, check_sources, choose_probe, list_worlds, read_world_metadata
@@ -35,11 +35,6 @@ OfflineOption = Annotated[bool, typer.Option("--offline", help="Live worlds answ
 AsOfOption = Annotated[
     str | None, typer.Option("--as-of", metavar="TIME", help="Live worlds answer as of then: 2026-11-21T14:00.")
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-INSTANCE_FORMAT = "phantomwiki"
-_FORMAT_HELP = "auto, jsonl, hotpotqa, 2wiki, document or phantomwiki; auto recognizes each."
-_ARTICLES_HELP = "A file, a folder or a zip archive: JSON Lines, or documents (.txt, .md, .html, .pdf, .docx)."
-ReplaceOption = Annotated[bool, typer.Option("--replace", help="Replace an existing world of that name.")]
 
 app.command()(world_questions.around)
 app.command("family")(world_questions.show_family)
@@ -67,8 +62,9 @@ def rename(name: str, new_name: str) -> None:
     """Rename a world; its projects and runs go on with it."""
     from app.removals import rename_world  # noqa: PLC0415 - other verbs start without the store
 
-    authorize_verb("admin")
-    rename_world(current_services(), name, new_name)
+    services = current_services()
+    require_role(services, tasks.ADMIN)
+    rename_world(services, name, new_name)
     emit({"name": new_name}, f"the world {name} is called {new_name}", as_json=False)
 
 
@@ -80,73 +76,11 @@ def info(name: str, *, as_json: AsJson = False) -> None:
 
 
 @app.command("import")
-def import_(  # noqa: PLR0913, PLR0917 - every option of the verb is one parameter
-    name: str,
-    articles: Annotated[Path | None, typer.Option(help=_ARTICLES_HELP)] = None,
-    graph: Annotated[Path | None, typer.Option(help="A Turtle or N-Triples file, plain or .gz.")] = None,
-    form: Annotated[str, typer.Option("--format", help=_FORMAT_HELP)] = "auto",
-    where: Annotated[list[str] | None, typer.Option(help="Only articles with FIELD=VALUE; may be repeated.")] = None,
-    licence: Annotated[str | None, typer.Option(help="The licence of the texts.")] = None,
-    project: Annotated[str | None, typer.Option(help="Also make a project of this name over the world.")] = None,
-    questions: Annotated[Path | None, typer.Option(help="A file with the questions of the project.")] = None,
-    column: Annotated[
-        list[str] | None, typer.Option(help="As of `showhow questions import`: question=Frage; may be repeated.")
-    ] = None,
-    *,
-    replace: ReplaceOption = False,
-    as_json: AsJson = False,
-) -> None:
+@draw_options
+def import_(request: ImportWorld, *, as_json: AsJson = False) -> None:
     """Make a world from files; after a malformed line the import stops and removes the unfinished world."""
-    authorize_verb("admin")
-    folder = current_services().settings.worlds_folder
-    plan = None
-    if project is not None or questions is not None:
-        from app.cli.world_project import plan_project  # noqa: PLC0415 - a world alone needs no store
-
-        plan = plan_project(name, project, questions, column or [])
-    if articles is None and graph is None:
-        raise CommandError("name what to import: --articles, --graph or both")
-    conditions = dict(_parse_condition(text) for text in where or [])
-    if form == INSTANCE_FORMAT or (form == "auto" and graph is None and _is_instance_folder(articles)):
-        options = {"licence": licence, **conditions}
-        metadata = import_published_instance(folder, name, articles, graph, options, replace=replace)
-        emit(metadata, format_instance_counts(metadata), as_json=as_json)
-        return
-    left_out: list[str] = []
-    description = {
-        "licence": licence,
-        "where": [f"{k}={v}" for k, v in conditions.items()] or None,
-        # It is filled while the documents are read, and written after that.
-        "left_out": left_out,
-    }
-    records = read_articles(articles, form, conditions, left_out) if articles is not None else None
-    print_progress(f"importing {name} ...")
-    with fail_on_interrupt(f"The import was stopped; the world {name} was not made."):
-        metadata = build_world(folder, name, WorldContents(records, graph, description), replace=replace)
-    added = ""
-    if plan is not None:
-        from app.cli.world_project import make_project  # noqa: PLC0415 - as above
-
-        added = make_project(plan, questions)
-    omitted = "".join(f"\nleft out: {sentence}" for sentence in left_out)
-    counts = f"{name}: {metadata['articles']:,} articles, {metadata['triples']:,} triples"
-    emit(metadata, f"{counts}{omitted}{added}", as_json=as_json)
-
-
-def _is_instance_folder(articles: Path | None) -> bool:
-    if articles is None or not articles.is_dir():
-        return False
-    # Loaded for folders only, since the Parquet library is large.
-    from fiction.phantomwiki.instance import is_instance_folder  # noqa: PLC0415
-
-    return is_instance_folder(articles)
-
-
-def _parse_condition(text: str) -> tuple[str, str]:
-    field, equals, value = text.partition("=")
-    if not equals or not field:
-        raise CommandError(f"--where takes FIELD=VALUE, not {text!r}")
-    return field, value
+    imported = tasks.import_(current_services(), request)
+    emit(imported.metadata, "\n".join(imported.lines), as_json=as_json)
 
 
 @app.command()
@@ -208,147 +142,45 @@ def _cell_value(cell: Cell | None) -> Any:
     return "" if cell is None else cell.value
 
 
-_SPLIT_HELP = (
-    "How the facts are split: everywhere, or percentages of text, graph and web as in text=50,graph=35,web=15."
-)
-_SPLIT_BY_HELP = "Split the facts by entity, by relation, or by both."
-_EACH_COUNT_HELP = 'The answer to "how many" is the set of the counts of each person, as in the paper.'
-_COLLISIONS_HELP = "The share of people who share their full name with another person, from 0 to 0.5."
-_PAIRS_HELP = "Pairs of a question with and without a fact in the sources, for each of two kinds of facts."
 _MAX_SHORTFALLS = 3
 """How many templates with too few questions are printed."""
 
 
 @app.command()
-def generate(  # noqa: PLR0913, PLR0917 - every option of the verb is one parameter
-    name: str,
-    people: Annotated[int, typer.Option(help="Number of people.")] = 1000,
-    seed: Annotated[int, typer.Option(help="Random seed; the same seed and options give the same world.")] = 1,
-    depth: Annotated[int, typer.Option(help="Depth of the question grammar; the longest chain is half of it.")] = 20,
-    per_template: Annotated[int, typer.Option(help="Questions of each template.")] = 10,
-    family_size: Annotated[int, typer.Option(help="People per family.")] = 25,
-    generations: Annotated[int, typer.Option(help="Maximum generations of a family.")] = 5,
-    branching: Annotated[int, typer.Option(help="Maximum children of a couple.")] = 5,
-    friends: Annotated[float, typer.Option(help="Mean number of friends of a person.")] = 3.0,
-    collisions: Annotated[float, typer.Option(help=_COLLISIONS_HELP)] = 0.0,
-    split: Annotated[str, typer.Option(help=_SPLIT_HELP)] = "everywhere",
-    split_by: Annotated[str, typer.Option(help=_SPLIT_BY_HELP)] = "both",
-    pairs: Annotated[int, typer.Option(help=_PAIRS_HELP)] = 0,
-    processes: Annotated[
-        int, typer.Option(min=0, max=64, help="Processes that write articles; 0 chooses the number.")
-    ] = 0,
-    *,
-    plain: Annotated[bool, typer.Option("--plain", help="One phrasing for each fact, as in the paper.")] = False,
-    each_count: Annotated[bool, typer.Option("--each-count", help=_EACH_COUNT_HELP)] = False,
-    replace: Annotated[bool, typer.Option("--replace", help="Replace an existing world of that name.")] = False,
-    as_json: AsJson = False,
-) -> None:
+@draw_options
+def generate(request: GenerateWorld, *, as_json: AsJson = False) -> None:
     """Generate a fictional world: families as articles, a graph and web pages, with questions and gold answers."""
-    options = GenerationOptions(
-        people=people,
-        seed=seed,
-        family_size=family_size,
-        generations=generations,
-        branching=branching,
-        friends=friends,
-        collisions=collisions,
-        depth=depth,
-        per_template=per_template,
-        plain=plain,
-        split=split,
-        split_by=split_by,
-        each=each_count,
-        pairs=pairs,
-    )
-    _generate(name, options, processes or None, replace=replace, as_json=as_json)
-
-
-def _generate(name: str, options: GenerationOptions, processes: int | None, *, replace: bool, as_json: bool) -> None:
-    """Generate the world, and print its sizes and shortfalls."""
-    authorize_verb("admin")
-    # Loaded only by this verb, since its libraries are large.
-    from fiction.generator.build import generate_world  # noqa: PLC0415
-
-    folder, progress = current_services().settings.worlds_folder, make_stage_printer()
-    with fail_on_interrupt(f"The generation was stopped; the world {name} was not made."):
-        metadata = generate_world(folder, name, options, progress=progress, replace=replace, processes=processes)
-    _print_shortfalls(metadata["shortfalls"])
-    sizes = ", ".join(f"{metadata[unit]:,} {unit}" for unit in ("articles", "pages", "triples", "questions"))
-    emit(metadata, f"{name}: {sizes}", as_json=as_json)
-
-
-def _print_shortfalls(shortfalls: list[str]) -> None:
+    metadata = tasks.generate(current_services(), request)
+    shortfalls = metadata["shortfalls"]
     for shortfall in shortfalls[:_MAX_SHORTFALLS]:
         print_progress(shortfall)
     if len(shortfalls) > _MAX_SHORTFALLS:
         print_progress(f"{len(shortfalls) - _MAX_SHORTFALLS} more templates have too few questions; see world.toml.")
-
-
-def import_published_instance(  # noqa: PLR0913 - every option of the verb is one parameter
-    worlds_folder: Path,
-    name: str,
-    folder: Path | None,
-    graph: Path | None,
-    options: Mapping[str, str | None],
-    *,
-    replace: bool,
-) -> dict[str, Any]:
-    """Make a world from an instance of PhantomWiki; returns the metadata of its world.toml."""
-    # Loaded only by this verb, since the Parquet library is large.
-    from fiction.phantomwiki.instance import import_instance  # noqa: PLC0415
-
-    if folder is None or graph is not None:
-        raise CommandError("name the folder of the instance with --articles; its graph is made from its facts")
-    unknown_options = sorted(set(options) - {"licence", "split"})
-    if unknown_options:
-        raise CommandError(f"an instance takes only --where split=NAME, not {unknown_options[0]!r}")
-    print_progress(f"importing {name} ...")
-    with fail_on_interrupt(f"The import was stopped; the world {name} was not made."):
-        return import_instance(worlds_folder, name, folder, options, replace=replace)
-
-
-def format_instance_counts(metadata: Mapping[str, Any]) -> str:
-    """The counts of an imported instance in one line."""
-    units = ("people", "articles", "triples", "questions")
-    return f"{metadata['name']}: " + ", ".join(f"{metadata[unit]:,} {unit}" for unit in units)
+    sizes = ", ".join(f"{metadata[unit]:,} {unit}" for unit in ("articles", "pages", "triples", "questions"))
+    emit(metadata, f"{request.name}: {sizes}", as_json=as_json)
 
 
 @app.command()
-def verify(name: str, *, as_json: AsJson = False) -> None:
+@draw_options
+def verify(request: VerifyWorld, *, as_json: AsJson = False) -> None:
     """Derive every answer and fact of a world again; exit status 1 and the first differences if there are any."""
-    # Loaded only by this verb, since its libraries are large.
-    from fiction.verification import verify_world  # noqa: PLC0415
-
-    result = verify_world(current_services().settings.worlds_folder, name, lambda check: print_progress(str(check)))
+    result = tasks.verify(current_services(), request)
     counts = ", ".join(f"{check.checked:,} {check.name}" for check in result.checks if check.checked)
     if not result.different:
-        emit(result.to_row(), f"{name}: {counts}: all equal{_format_undecided(result.undecided)}", as_json=as_json)
+        undecided = f"; {result.undecided:,} could not be compared within the limits" if result.undecided else ""
+        emit(result.to_row(), f"{request.name}: {counts}: all equal{undecided}", as_json=as_json)
         return
     differences = (f"  {difference}" for difference in result.first_differences)
-    lines = [f"{name}: {result.different:,} differ of {counts}", *differences]
+    lines = [f"{request.name}: {result.different:,} differ of {counts}", *differences]
     emit(result.to_row(), "\n".join(lines), as_json=as_json)
     raise typer.Exit(1)
 
 
-def _format_undecided(count: int) -> str:
-    return f"; {count:,} could not be compared within the limits" if count else ""
-
-
 @app.command()
-def export(
-    name: str,
-    to: Annotated[Path, typer.Option(help="A new or empty folder.")],
-    form: Annotated[str, typer.Option("--format", help="phantomwiki.")] = INSTANCE_FORMAT,
-    *,
-    as_json: AsJson = False,
-) -> None:
+@draw_options
+def export(request: ExportWorld, *, as_json: AsJson = False) -> None:
     """Write a generated world in PhantomWiki's file layout, so that its evaluator can run on it."""
-    # Loaded only by this verb.
-    from fiction.phantomwiki.articles import export_instance  # noqa: PLC0415
-
-    if form != INSTANCE_FORMAT:
-        raise CommandError(f"there is no export format {form!r} for worlds; use {INSTANCE_FORMAT}")
-    result = export_instance(current_services().settings.worlds_folder, name, to)
+    result, to = tasks.export(current_services(), request), request.to
     left_out = f"; {result.left_out:,} left out, since its grammar cannot express them" if result.left_out else ""
     rename = "" if to.name == result.split else f"; its evaluator expects the folder to be named {result.split}"
     text = f"{to}: {result.people:,} people and articles, {result.questions:,} questions{left_out}{rename}"

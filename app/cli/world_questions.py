@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from app.cli.output import CommandError, emit, open_atomically
-from app.progress import print_progress
+from app.cli.output import AsJson, CommandError, emit
 from app.services import current_services
 from fiction.questions.question_file import QUESTIONS_FILE, QuestionFile, QuestionFilter, QuestionSummary
 from runs.services import Services
+from tasks.progress import print_progress
+from tasks.task import open_atomically
 from worlds.folder import world_folder
 from worlds.neighbourhood import MAX_VALUES, RelationBranch, load_neighbourhood
 from worlds.open import read_world_metadata
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
 
 _PROGRESS_INTERVAL = 25
 """Traces between two lines of progress."""
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 def around(

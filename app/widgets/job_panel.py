@@ -98,13 +98,13 @@ IMPORT_JOB = JobKind(
 
 
 def start_world_job(
-    database: Database, world: str, activity: str, arguments: Sequence[str], scratch: ScratchFolder | None = None
+    database: Database, world: str, activity: str, call: str, scratch: ScratchFolder | None = None
 ) -> None:
     """Generate or import a world in the background, as an administrator.
 
     JobError if a job of that world is running; Conflict if the person is no administrator.
     """
-    jobs().start(WORLD_JOB, world, activity, arguments, scratch, person_id=authorize(database, ADMIN))
+    jobs().start(WORLD_JOB, world, activity, call, scratch, person_id=authorize(database, ADMIN))
 
 
 def list_world_jobs() -> list[Job]:
@@ -157,8 +157,8 @@ def _show_finished_world_job(job: Job, *, for_administrator: bool) -> None:
             st.button("Dismiss", key=f"dismiss_{job.name}", on_click=jobs().dismiss, args=(job,), type="tertiary")
 
 
-def start_verb_job(database: Database, kind: JobKind, name: str, arguments: Sequence[str]) -> None:
-    """Start the job as the person who acts, unless it is already running.
+def start_verb_job(database: Database, kind: JobKind, name: str, call: str | Sequence[str]) -> None:
+    """Start the call of a task (tasks.task.dump_call) as the person who acts, unless it is already running.
 
     If the person may not, the page says so, and its script ends here.
     """
@@ -168,7 +168,7 @@ def start_verb_job(database: Database, kind: JobKind, name: str, arguments: Sequ
         st.error(format_sentence(str(error)))
         st.stop()
     with suppress(JobError):
-        jobs().start(kind.key, name, kind.activity, arguments, person_id=person_id)
+        jobs().start(kind.key, name, kind.activity, call, person_id=person_id)
 
 
 def may_start(database: Database, kind: JobKind) -> bool:
@@ -182,13 +182,13 @@ def explain_roles(kind: JobKind) -> str:
     return "Reviewers and administrators can start this." if kind.roles else "Ask an administrator for an invitation."
 
 
-def start_import_job(database: Database, project: str, arguments: Sequence[str], scratch: ScratchFolder) -> None:
+def start_import_job(database: Database, project: str, call: str, scratch: ScratchFolder) -> None:
     """Import the upload in the folder into the project, as an administrator.
 
     JobError if another import into it is running; Conflict if the person is no administrator.
     """
     person_id = authorize(database, *IMPORT_JOB.roles)
-    jobs().start(IMPORT_JOB.key, project, IMPORT_JOB.activity, arguments, scratch, person_id=person_id)
+    jobs().start(IMPORT_JOB.key, project, IMPORT_JOB.activity, call, scratch, person_id=person_id)
 
 
 def show_import_job(database: Database) -> None:

@@ -13,7 +13,6 @@ from uuid import UUID
 
 import streamlit as st
 
-from app.cli.traces import format_trace_json, format_trace_markdown
 from app.widgets.component_values import ANY_NUMBER, ValueForm, read_action
 from app.widgets.method_forms import build_method_form
 from app.widgets.observation import MAX_ITEMS, MAX_ITEMS_ON_REQUEST, build_observation_view
@@ -24,6 +23,7 @@ from db.models import SPAN_SKILL, Step
 from db.review_queue import StepOutline
 from db.trace_record import TraceRecord
 from evaluation.value_format import format_count, format_money, format_seconds, format_tokens
+from fewshot_library.formats.showhow import format_trace_json, format_trace_markdown
 from reasoners.mentions import NameLookup
 from reasoners.provenance import describe_origin
 from tools.registry import argument_label, name_tools_by_title, tool_title

@@ -27,6 +27,8 @@ from db.users import ADMIN, REVIEWER, acting_person, has_acting_role, register_u
 from evaluation.repetition import read_state
 from reasoners.linking import ArgumentToLink, LinkOffer, list_arguments_to_link
 from runs.services import Services
+from tasks.task import dump_call
+from tasks.traces import RepeatTraces, repeat
 from tools.registry import argument_label
 
 STATE_LABELS = {
@@ -206,7 +208,6 @@ def _show_trial(services: Services, record: TraceRecord, answer: str | None) -> 
             if not has_answer
             else "Runs its calls again on its own question, then on yours or on two with other names. Nothing changes.",
         ):
-            given = [f"--question={question.strip()}"] if question.strip() else []
-            typed = [f"--answer={answer}"] if answer else []
-            start_verb_job(database, REPEAT_JOB, name, ["traces", "repeat", str(record.trace.id), *typed, *given])
+            request = RepeatTraces(traces=(key,), question=question.strip() or None, answer=answer or None)
+            start_verb_job(database, REPEAT_JOB, name, dump_call(repeat, request))
             st.rerun()

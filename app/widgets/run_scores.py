@@ -13,13 +13,23 @@ from db import comparisons
 from db.database import Database, StoreError
 from db.models import Project, Run
 from db.review import add_labels
-from evaluation.model_judges import MIN_LABELS, list_judges, read_label_file, report_preferences, report_ratings
+from evaluation.model_judges import (
+    MIN_LABELS,
+    JudgingOptions,
+    list_judges,
+    read_label_file,
+    report_preferences,
+    report_ratings,
+)
 from evaluation.predictions import list_run_metrics
 from evaluation.scoring import label_runs, load_metric_figures
+from evaluation.shared_model import TotalLimits
 from llm.profiles import ProfileError
 from llm.types import DEFAULT_PROFILE_NAME
 from runs.budget import MAX_CONCURRENT_QUESTIONS
 from runs.services import Services
+from tasks.scores import JudgeRun, ScoreRun, judge_answers, score_answers
+from tasks.task import dump_call
 
 HELP_TEXTS = {"score": "Score the stored answers by a metric.", "judge": "Have a model judge the answers."}
 LABEL_EXTENSIONS = ["csv", "jsonl"]
@@ -86,7 +96,8 @@ def _show_scoring_dialog(database: Database, project: Project, run: Run) -> None
     name = st.selectbox("Metric", list(metrics), key="score_metric")
     st.caption(escape_markdown(f"{metrics[name].purpose}. Rule: {metrics[name].source}. {metrics[name].note}"))
     if st.button("Score", key="score_now", type="primary", shortcut="Ctrl+Enter"):
-        start_verb_job(database, SCORING_JOB, project.name, ["runs", "score", str(run.id), "--metric", name])
+        request = ScoreRun(run=str(run.id), metric=name)
+        start_verb_job(database, SCORING_JOB, project.name, dump_call(score_answers, request))
         st.rerun()
 
 
@@ -141,11 +152,11 @@ def _show_judging_dialog(services: Services, project: Project, run: Run) -> None
         except StoreError as error:
             st.error(format_sentence(str(error)))
             return
-        arguments = ["judge", str(run.id), "--at-once", str(at_once)]
-        arguments += [] if profile in (None, DEFAULT_PROFILE_NAME) else ["--profile", profile]
-        arguments += ["--most-money", str(money)] if money else []
-        arguments += [] if against is None else ["--against", str(against)]
-        start_verb_job(services.database, JUDGING_JOB, project.name, arguments)
+        options = JudgingOptions(
+            None if profile == DEFAULT_PROFILE_NAME else profile, against, at_once, TotalLimits(money or None)
+        )
+        request = JudgeRun(run=str(run.id), options=options)
+        start_verb_job(services.database, JUDGING_JOB, project.name, dump_call(judge_answers, request))
         st.rerun()
 
 

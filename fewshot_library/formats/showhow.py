@@ -3,6 +3,7 @@
 Model calls are not part of it; they stay in the database of the installation that made them.
 """
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -115,3 +116,24 @@ SHOWHOW = TraceFormat(
     json_lines_writer(_encode_record),
     keeps_split=True,
 )
+
+
+def format_trace_json(record: TraceRecord) -> str:
+    """The trace as one JSON object, which `showhow traces import` reads."""
+    return json.dumps(record_to_json(record), ensure_ascii=False, indent=2)
+
+
+def format_trace_markdown(record: TraceRecord) -> str:
+    """The trace as Markdown for people: question, steps with their observations, answer."""
+    parts = [f"# {record.question.text}"]
+    for step in record.steps:
+        arguments = ", ".join(
+            f"{name}={json.dumps(value, ensure_ascii=False)}" for name, value in step.arguments.items()
+        )
+        action = f"`{step.tool}({arguments})`" if step.tool else ""
+        observation = step.error or step.observation or ""
+        quoted = "\n".join(f"> {line}" for line in observation.splitlines())
+        parts += [f"## Step {step.position}", *filter(None, (step.thought, action, quoted))]
+    if record.trace.final_answer:
+        parts += ["## Answer", record.trace.final_answer]
+    return "\n\n".join(parts) + "\n"

@@ -5,12 +5,11 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from fiction.universe.options import SPLIT_MODES
 from fiction.universe.universe import ALL_SOURCES, FACTS, GRAPH, NONE, SOURCES, TEXT, FactSources, IdArray, Universe
 from worlds.folder import WorldError
 
 Masks = npt.NDArray[np.uint8]
-SPLIT_MODES = ("entity", "relation", "both")
-"""By entity, all facts of a person share one source; by relation, all facts of a kind; by both, each fact is drawn."""
 WEB_PERCENT = 20
 """Percentage of facts that web pages state when text and graph state everything."""
 _STREAM = 100

@@ -11,18 +11,14 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import pyarrow
-
 from fiction.questions.evaluate import ExpressionAnswer
 from fiction.questions.names import NameFormatter
 from fiction.universe.universe import NONE, Universe
-from guard.files import open_regular
-from guard.input_bounds import InputBoundExceeded
-from guard.parquet_input import iterate_rows, open_parquet
 from worlds.input_files import (
     MalformedFile,
     iter_json_list,
     iter_json_objects,
+    iter_parquet_rows,
     require_storable_text,
     require_text_field,
 )
@@ -87,9 +83,6 @@ class ValueCodec:
             yield from (self.format_value(kind, number) for number in numbers.tolist() if number > NONE)
 
 
-_SEPARATOR_PATTERN = re.compile(r"[\s,\[]*")
-
-
 @dataclass(frozen=True, slots=True)
 class SourceRecord:
     """One object with its file and line, for error messages."""
@@ -124,28 +117,10 @@ class SourceRecord:
 def iter_records(file: Path) -> Iterator[SourceRecord]:
     """Iterate the objects of a .parquet, .jsonl or .json file (the latter two plain or .gz)."""
     if file.suffix == ".parquet":
-        yield from _iter_parquet_records(file)
-    elif ".jsonl" in file.suffixes:
-        for line, fields in iter_json_objects(file):
-            yield SourceRecord(file, line, fields)
+        rows: Iterable[tuple[int, Any]] = enumerate(iter_parquet_rows(file), 1)
     else:
-        yield from _iter_json_records(file)
-
-
-def _iter_json_records(file: Path) -> Iterator[SourceRecord]:
-    for line, fields in iter_json_list(file):
+        rows = iter_json_objects(file) if ".jsonl" in file.suffixes else iter_json_list(file)
+    for line, fields in rows:
         if not isinstance(fields, dict):
             raise MalformedFile(file, line, "the list contains something other than objects")
         yield SourceRecord(file, line, fields)
-
-
-def _iter_parquet_records(file: Path) -> Iterator[SourceRecord]:
-    try:
-        with open_regular(file) as stream, open_parquet(stream) as table:
-            for number, fields in enumerate(iterate_rows(table, stream), 1):
-                yield SourceRecord(file, number, fields)
-    except (OSError, pyarrow.ArrowException) as error:
-        reason = str(error).partition("\n")[0]
-        raise MalformedFile(file, None, f"it cannot be read as Parquet ({reason})") from error
-    except InputBoundExceeded as error:
-        raise MalformedFile(file, None, str(error)) from error

@@ -74,39 +74,6 @@ def _encode_node(node: ReasoningNode, things: ThingCatalog, numbers: dict[Reason
     return encoded | {"how": node.relation} if node.operator == DIRECT_REASONING else encoded
 
 
-def to_published_tree(tree: dict[str, Any]) -> dict[str, list[str] | str]:
-    """Convert a tree to the format of the published files: question -> sub-questions or call, without answers."""
-    published: dict[str, list[str] | str] = {}
-    _add_published_node(tree, published)
-    return published
-
-
-def _add_published_node(node: dict[str, Any], published: dict[str, list[str] | str]) -> None:
-    children = node.get("children")
-    if children is None:
-        published[_node_key(node)] = _format_call(node)
-        return
-    published[_node_key(node)] = [_node_key(child) for child in children]
-    for child in children:
-        _add_published_node(child, published)
-
-
-def _node_key(node: dict[str, Any]) -> str:
-    number, question = node["number"], node["question"]
-    return f"{number}. {question}" if number else str(question)
-
-
-def _format_call(leaf: dict[str, Any]) -> str:
-    if leaf["operator"] == DIRECT_REASONING:
-        return "[END]"
-    arguments = (text if _is_reference(text) else f'"{text}"' for text in leaf["arguments"])
-    return f"{leaf['operator']}({', '.join(arguments)})"
-
-
-def _is_reference(text: str) -> bool:
-    return text[:1] == "[" and text[-1:] == "]" and text[1:-1].isdecimal()
-
-
 def build_subquestions(reasoning: ReasoningBuilder, root: ReasoningNode) -> list[dict[str, Any]]:
     """Build one sub-question per operation; entities that the question names need none."""
     leaves = [leaf for leaf in root.leaves() if leaf.needs_retrieval or leaf.operator != SEARCH]

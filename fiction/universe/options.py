@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from option_fields import list_options, option
 from worlds.folder import WorldError
 
 GENERATOR_VERSION = 3
@@ -13,6 +14,8 @@ long ago to live as if they did, and need sources that are not needed, or too fe
 Version 2 words a set of people in the plural only where there are several.
 """
 
+SPLIT_MODES = ("entity", "relation", "both")
+"""By entity, all facts of a person share one source; by relation, all facts of a kind; by both, each fact is drawn."""
 
 ABSENT_FACTS = ("hobby", "residence")
 """The facts that people lack if pairs of questions are asked for."""
@@ -22,58 +25,70 @@ ABSENT_FACTS = ("hobby", "residence")
 class GenerationOptions:
     """Size, families, split of facts and questions of a world; `check` validates them."""
 
-    people: int
-    seed: int
-    family_size: int = 25
-    """People per family tree; the last tree has the remainder."""
-    generations: int = 5
-    """Maximum generations per tree."""
-    branching: int = 5
-    """Maximum children per couple."""
-    friends: float = 3.0
-    """Average number of friends per person."""
-    collisions: float = 0.0
-    """Share of people who share their full name with a person of another family."""
-    depth: int = 20
-    """Depth of the question grammar."""
-    per_template: int = 10
-    """Questions per template."""
-    plain: bool = False
-    """Use one phrasing per kind of fact, as in the paper, instead of several."""
-    split: str = "everywhere"
-    """Split of facts over text, graph and web (see fiction.generator.source_split)."""
-    split_by: str = "both"
-    """Unit of the split: "entity", "relation" or "both"."""
-    each: bool = False
-    """Answer "how many" with the set of counts of each person, as in the paper."""
-    pairs: int = 0
-    """Pairs of questions for each of ABSENT_FACTS: no source states what one asks for, and the sources state it for the
-    other. Twice as many people have no such fact."""
+    people: int = option(1000, "Number of people.", minimum=1, maximum=5_000_000)
+    seed: int = option(1, "Random seed; the same seed and options give the same world.", minimum=0, maximum=2**63 - 1)
+    family_size: int = option(25, "People per family.", label="Size of a family", minimum=1, maximum=500)
+    """The last family tree has the remainder."""
+    # With one level, or one child per couple, most tree sizes are impossible.
+    generations: int = option(5, "Maximum generations of a family.", minimum=2, maximum=20)
+    # More children do not fit into the years in which a mother may have children.
+    branching: int = option(5, "Maximum children of a couple.", label="Children of a couple", minimum=2, maximum=20)
+    friends: float = option(
+        3.0, "Mean number of friends of a person.", label="Friends of a person", minimum=0, maximum=100
+    )
+    collisions: float = option(
+        0.0,
+        "The share of people who share their full name with another person, from 0 to 0.5.",
+        label="Share of namesakes",
+        minimum=0,
+        maximum=0.5,
+    )
+    """The other person is of another family."""
+    depth: int = option(
+        20,
+        "Depth of the question grammar; the longest chain is half of it.",
+        label="Depth of the questions",
+        minimum=1,
+        maximum=100,
+    )
+    per_template: int = option(
+        10, "Questions of each template.", label="Questions of each template", minimum=0, maximum=100_000
+    )
+    plain: bool = option(default=False, help="One phrasing for each fact, as in the paper.", label="Plain articles")
+    split: str = option(
+        "everywhere",
+        "How the facts are split: everywhere, or percentages of text, graph and web as in text=50,graph=35,web=15.",
+        label="Sources of the facts",
+        choices=("text=50,graph=50", "text=50,graph=35,web=15", "text=100", "graph=100"),
+    )
+    """See fiction.generator.source_split."""
+    split_by: str = option(
+        "both", "Split the facts by entity, by relation, or by both.", label="Split by", choices=SPLIT_MODES
+    )
+    each: bool = option(
+        default=False,
+        help='The answer to "how many" is the set of the counts of each person, as in the paper.',
+        label="Counts per person",
+        flag="--each-count",
+    )
+    pairs: int = option(
+        0,
+        "Pairs of a question with and without a fact in the sources, for each of two kinds of facts.",
+        label="Pairs with and without a fact",
+        minimum=0,
+        maximum=1000,
+    )
+    """No source states what one asks for, and the sources state it for the other; for each of ABSENT_FACTS. Twice as
+    many people have no such fact."""
     generator: int = GENERATOR_VERSION
     """Version that generated the world; an earlier one is for its verification only."""
 
     def check(self) -> None:
         """Raise WorldError if an option is out of range."""
-        for name, lowest, highest in _OPTION_RANGES:
-            value = getattr(self, name)
+        for entry in list_options(type(self)):
+            value, lowest, highest = getattr(self, entry.name), entry.note.minimum, entry.note.maximum
             # Unlike `value < lowest or value > highest`, this rejects NaN as well.
-            if not lowest <= value <= highest:
-                raise WorldError(f"{name} must be from {lowest:,} to {highest:,}, not {value}.")
+            if lowest is not None and highest is not None and not lowest <= value <= highest:
+                raise WorldError(f"{entry.name} must be from {lowest:,} to {highest:,}, not {value}.")
         if 4 * self.pairs > self.people:
             raise WorldError(f"{self.pairs:,} pairs need {4 * self.pairs:,} people or more, not {self.people:,}.")
-
-
-_OPTION_RANGES = (
-    ("people", 1, 5_000_000),
-    ("seed", 0, 2**63 - 1),
-    ("family_size", 1, 500),
-    # With one level, or one child per couple, most tree sizes are impossible.
-    ("generations", 2, 20),
-    # More children do not fit into the years in which a mother may have children.
-    ("branching", 2, 20),
-    ("friends", 0, 100),
-    ("collisions", 0, 0.5),
-    ("depth", 1, 100),
-    ("per_template", 0, 100_000),
-    ("pairs", 0, 1000),
-)

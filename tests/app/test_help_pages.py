@@ -1,6 +1,7 @@
 """The documentation inside the app: every page of the app has its help, and no link of it leads nowhere."""
 
-from app.documentation import DOCS, help_pages
+from app.documentation import DOCS
+from app.help_site import help_pages
 from app.pages.main import PAGES, help_of
 
 

@@ -14,7 +14,6 @@ import pytest
 from sqlalchemy import func, select
 
 from app.cli.run import clear_leftovers
-from app.imports import QuestionImportPlan, import_questions
 from db import batches
 from db.database import Database, StoreError
 from db.models import Project, Question, Step, Trace, User
@@ -24,6 +23,7 @@ from evaluation.datasets.record import QuestionRecord
 from fewshot_library.formats import SHOWHOW
 from runs.services import Services
 from settings import Settings
+from tasks.imports import QuestionImportPlan, import_questions
 from tests.app.cli.in_process import run_in_process
 from tests.db.test_merge import copy_as
 from tests.fewshot_library.traces import export, plain_trace
@@ -168,7 +168,7 @@ def test_undoing_an_import_leaves_what_others_have_changed_since(services, tmp_p
 
         original(*arguments, end_batch=end, **options)
 
-    monkeypatch.setattr("app.imports.write_in_batches", write)
+    monkeypatch.setattr("tasks.imports.write_in_batches", write)
     with pytest.raises(StoreError, match="no more"):
         import_questions(services, file, QuestionImportPlan("Quays", "isle"))
     with services.database.read() as session:

@@ -10,11 +10,22 @@ from threading import Thread
 import pytest
 
 from app.jobs import Job, JobError, JobRegistry, create_upload_folder
-from app.progress import parse_progress_event
+from fiction.universe.options import GenerationOptions
+from tasks.progress import parse_progress_event
+from tasks.task import dump_call
+from tasks.worlds import GenerateWorld, ImportWorld, generate, import_
 from worlds.folder import list_world_names
 from worlds.open import read_world_metadata
 
 ISLE = Path(__file__).resolve().parents[1] / "worlds" / "isle.jsonl"
+
+
+def import_isle(articles: str | Path) -> str:
+    return dump_call(import_, ImportWorld(name="isle", articles=Path(articles)))
+
+
+def generate_crowd(people: int) -> str:
+    return dump_call(generate, GenerateWorld(name="crowd", options=GenerationOptions(people=people)))
 
 
 def wait_until(state: Callable[[], bool]) -> None:
@@ -43,11 +54,11 @@ def jobs() -> Iterator[JobRegistry]:
     registry.stop_all()
 
 
-def test_a_job_runs_its_verb_and_removes_its_scratch_folder(jobs, worlds, tmp_path):
+def test_a_job_runs_its_task_and_removes_its_scratch_folder(jobs, worlds, tmp_path):
     scratch = create_upload_folder(tmp_path / "uploads", "isle")
     (scratch.path / "articles.jsonl").write_bytes(ISLE.read_bytes())
-    arguments = ["world", "import", "isle", f"--articles={scratch.path / 'articles.jsonl'}"]
-    job = jobs.start("world", "isle", "Importing", arguments, scratch, person_id=None)
+    call = import_isle(scratch.path / "articles.jsonl")
+    job = jobs.start("world", "isle", "Importing", call, scratch, person_id=None)
     assert jobs.list_jobs("world") == [job]
     assert wait_for_end(job).state == "done"
     assert read_world_metadata(worlds, "isle")["articles"] == 7
@@ -59,29 +70,25 @@ def test_a_job_runs_its_verb_and_removes_its_scratch_folder(jobs, worlds, tmp_pa
 
 
 def test_a_failed_job_has_its_error_as_one_sentence(jobs, worlds):
-    job = wait_for_end(
-        jobs.start("world", "isle", "Importing", ["world", "import", "isle", "--articles=/nowhere"], person_id=None)
-    )
+    job = wait_for_end(jobs.start("world", "isle", "Importing", import_isle("/nowhere"), person_id=None))
     assert job.state == "failed"
     assert job.error.startswith("/nowhere: there is no such file or folder")
     assert list_world_names(worlds) == []
 
 
 def test_a_stopped_job_removes_the_unfinished_world(jobs, worlds):
-    job = jobs.start("world", "crowd", "Generating", ["world", "generate", "crowd", "--people=60000"], person_id=None)
+    job = jobs.start("world", "crowd", "Generating", generate_crowd(60_000), person_id=None)
     # The work has begun once the unfinished folder exists.
     wait_until(lambda: worlds.is_dir() and any(worlds.iterdir()))
     with pytest.raises(JobError, match="already running"):
-        jobs.start("world", "crowd", "Generating", ["world", "generate", "crowd"], person_id=None)
+        jobs.start("world", "crowd", "Generating", generate_crowd(1000), person_id=None)
     jobs.dismiss(job)
     assert jobs.list_jobs("world") == [job], "a running job cannot be forgotten"
     job.stop()
     job.stop()
     assert wait_for_end(job).state == "stopped"
     assert list(worlds.iterdir()) == []
-    again = wait_for_end(
-        jobs.start("world", "crowd", "Generating", ["world", "generate", "crowd", "--people=20"], person_id=None)
-    )
+    again = wait_for_end(jobs.start("world", "crowd", "Generating", generate_crowd(20), person_id=None))
     assert again.state == "done", again.message
     assert jobs.list_jobs("world") == [again]
 
@@ -119,9 +126,7 @@ def test_a_stopped_job_may_clean_up_for_as_long_as_it_reports_progress(
 
 
 def test_progress_is_parsed_from_json_lines_and_other_lines_are_ignored(jobs, worlds):
-    job = wait_for_end(
-        jobs.start("world", "crowd", "Generating", ["world", "generate", "crowd", "--people=20"], person_id=None)
-    )
+    job = wait_for_end(jobs.start("world", "crowd", "Generating", generate_crowd(20), person_id=None))
     assert job.last_event.event in {"progress", "note"}
     assert job.message == job.last_event.message
     for line, share in {
@@ -136,7 +141,7 @@ def test_progress_is_parsed_from_json_lines_and_other_lines_are_ignored(jobs, wo
 
 
 def test_the_registry_finds_a_job_by_kind_and_name(jobs, worlds):
-    job = jobs.start("world", "isle", "Importing", ["world", "import", "isle", f"--articles={ISLE}"], person_id=None)
+    job = jobs.start("world", "isle", "Importing", import_isle(ISLE), person_id=None)
     assert jobs.find("world", "isle") is job
     assert jobs.find("usage", "isle") is None
     assert wait_for_end(job).state == "done"

@@ -9,10 +9,10 @@ import pyarrow.parquet as pq
 import pytest
 from langchain_core.messages import messages_from_dict
 
-from app.trace_export import ExportPlan, write_traces
 from fewshot_library.formats import read_traces
 from runs.services import Services
 from settings import Settings
+from tasks.trace_export import ExportPlan, write_traces
 from tests.app.cli.in_process import run_in_process
 from tests.servers.model import ModelServer, Request, Says
 from worlds.article_files import read_articles

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from app.imports import QuestionImportPlan, QuestionImportReport, import_questions
 from db import projects
 from db.database import StoreError
 from db.models import Question
@@ -17,6 +16,7 @@ from evaluation.metrics import METRICS, score_answer
 from evaluation.predictions import score_run
 from runs.services import Services
 from settings import Settings
+from tasks.imports import QuestionImportPlan, QuestionImportReport, import_questions
 from tests.app.cli.in_process import run_in_process
 from tests.fixtures.compared_runs import ComparedRuns
 from tests.servers.live_world import description

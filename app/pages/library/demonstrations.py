@@ -10,7 +10,6 @@ from uuid import UUID
 
 import streamlit as st
 
-from app.trace_export import ExportPlan, write_traces
 from app.widgets.choices import SelectedLibrary, pluralize
 from app.widgets.job_panel import REPEAT_JOB, explain_roles, may_start, show_verb_job, start_verb_job
 from app.widgets.notebook import show_trace, status_label
@@ -30,6 +29,9 @@ from fewshot_library.formats import FORMATS, writable_formats
 from fewshot_library.formats.format import ExportLosses, FormatError
 from fewshot_library.library import LeakageError
 from runs.services import Services
+from tasks.task import dump_call
+from tasks.trace_export import ExportPlan, write_traces
+from tasks.traces import RepeatTraces, repeat
 
 EXPORT_REFUSAL = "Reviewers and administrators can export."
 MAX_EXPORTED = 5_000
@@ -329,9 +331,8 @@ def _show_trial_of_all(library: SelectedLibrary, conditions: DemonstrationFilter
         if is_refused
         else "Runs the calls of those that were not tried again, on their own questions and with other names.",
     ):
-        version = ["--library", library.reference] if library.reference else []
-        chosen = ["--project", conditions.project] if conditions.project else []
-        start_verb_job(database, REPEAT_JOB, library.title, ["traces", "repeat", "--not-tried", *version, *chosen])
+        request = RepeatTraces(library=library.reference or None, project=conditions.project or None, not_tried=True)
+        start_verb_job(database, REPEAT_JOB, library.title, dump_call(repeat, request))
         st.rerun()
 
 

@@ -1,7 +1,5 @@
 """The Library page: approved traces browsed, frozen as versions, compared, exported and run again."""
 
-from dataclasses import replace
-
 import streamlit as st
 
 from app.pages.library.demonstrations import show_demonstration_filters, show_demonstrations, show_leaks
@@ -10,22 +8,24 @@ from app.pages.library.selection import show_selection_console
 from app.pages.library.usage import show_drift, show_usage
 from app.widgets.choices import SelectedLibrary, choose_library, list_versions
 from app.widgets.manage import NameForm, show_manage_menu, show_removal_notice
+from app.widgets.option_form import show_option_fields
 from app.widgets.page_layout import choose_view, escape_markdown, format_sentence, show_head, show_title
 from app.widgets.person import acting_services
 from app.widgets.url_state import LIBRARY_VIEWS, go_to_library
-from db import users
 from db.database import Conflict, Database, StoreError
 from db.libraries import DemonstrationFilter, LibraryVersion, check_library_name
 from db.models import User
 from db.removal_kinds import Kind
 from db.renaming import rename_library
 from fewshot_library.library import FreezeOptions, LeakageError
+from option_fields import build_request, list_options
 from runs.services import Services
+from tasks.library import FreezeLibrary, freeze
 from worlds.source import SourceError
 
 
 @st.dialog("Freeze a version", width="large")
-def show_freeze_dialog(services: Services, person: User) -> None:
+def show_freeze_dialog(services: Services) -> None:
     """Ask for the name, the filters and the options of the next version, and freeze it."""
     approved = SelectedLibrary(services, None)
     st.caption(
@@ -43,9 +43,10 @@ def show_freeze_dialog(services: Services, person: User) -> None:
     count = approved.count(conditions)
     hint = "" if count else " Approve traces on the Review page, or try fewer filters."
     st.caption(f"{count:,} of {approved.count(DemonstrationFilter()):,} approved traces match.{hint}")
-    options = _show_option_fields(person)
+    values = show_option_fields(list_options(FreezeOptions), "freeze")
     if st.button("Freeze", key="freeze_now", type="primary", disabled=not count or bool(refusal)):
-        _freeze_and_open(services, name.strip(), conditions, options)
+        options = build_request(FreezeOptions, values)
+        _freeze_and_open(services, FreezeLibrary(name=name.strip(), conditions=conditions, options=options))
 
 
 def _latest_library_name(database: Database) -> str:
@@ -72,26 +73,13 @@ def _describe_next_version(database: Database, name: str) -> str:
     )
 
 
-def _show_option_fields(person: User) -> FreezeOptions:
-    left, right = st.columns(2)
-    with left:
-        licence = st.text_input("Licence", key="freeze_licence", placeholder="such as CC BY 4.0")
-    with right:
-        split = st.text_input("Keep out questions from split", value="test", key="freeze_split")
-    note = st.text_input("Note", key="freeze_note", placeholder="a note for its card")
-    force = st.checkbox("Freeze anyway: includes test questions", key="freeze_force")
-    return FreezeOptions(
-        by=person.name, licence=licence.strip(), note=note.strip(), test_split=split.strip(), force=force
-    )
-
-
-def _freeze_and_open(services: Services, name: str, conditions: DemonstrationFilter, options: FreezeOptions) -> None:
+def _freeze_and_open(services: Services, request: FreezeLibrary) -> None:
     wait = "" if services.encoder.is_loaded else ", after the encoder is loaded"
     try:
-        with services.database.begin() as session:
-            person_id = users.register_user(session, options.by).id
-        with st.spinner(f"Comparing with the questions of the split {escape_markdown(options.test_split)}{wait} …"):
-            version = services.freeze_version(name, conditions, replace(options, person_id=person_id))
+        with st.spinner(
+            f"Comparing with the questions of the split {escape_markdown(request.options.test_split)}{wait} …"
+        ):
+            version = freeze(services, request)
     except LeakageError as error:
         st.error(format_sentence(str(error)))
         show_leaks(error)
@@ -109,7 +97,7 @@ def show_header(services: Services, person: User) -> None:
     note = "Approved traces, which reasoners imitate." + ("" if can_freeze else " Only reviewers can freeze versions.")
     with show_head("Library", note):
         if can_freeze and st.button("Freeze a version", key="freeze", shortcut="Alt+L", icon=":material/ac_unit:"):
-            show_freeze_dialog(services, person)
+            show_freeze_dialog(services)
 
 
 def _show_manage(services: Services, version: LibraryVersion) -> None:

@@ -15,7 +15,7 @@ from app.widgets.choices import SelectedLibrary
 from app.widgets.job_panel import DRIFT_JOB, USAGE_JOB, explain_roles, may_start, show_verb_job, start_verb_job
 from app.widgets.page_layout import escape_markdown, format_sentence, format_when
 from app.widgets.person import current_user
-from app.widgets.selection_form import SelectionOptions, ask_selection_options
+from app.widgets.selection_form import ask_selection_options
 from app.widgets.table import BAR_COLOUR, BAR_STEP, TableCell, show_table
 from db.database import Database, StoreError
 from db.libraries import DemonstrationFilter
@@ -24,6 +24,9 @@ from db.users import authorize
 from evaluation.drift import load_drift
 from evaluation.selection_usage import Report, UsageRequest, compute_usage, load_usage
 from fewshot_library.selection import SelectionError
+from tasks.library import count_usage
+from tasks.task import dump_call
+from tasks.traces import ReplayTraces, replay
 from tools.registry import argument_label, tool_title
 from worlds.source import SourceError
 
@@ -54,19 +57,22 @@ def show_usage(library: SelectedLibrary) -> None:
         persist_state="session",
     )
     options = ask_selection_options("usage")
-    request = UsageRequest(library.reference, name, options.config, options.leave_out_itself)
+    request = UsageRequest(
+        library=library.reference,
+        project=name,
+        selection_config=options.config,
+        leave_out_itself=options.leave_out_itself,
+    )
     report = load_usage(services, request)
     if report is None:
-        _show_count_button(library, request, question_counts[name], options)
+        _show_count_button(library, request, question_counts[name])
     else:
         _show_usage_report(report)
     if chosen_id := st.session_state.pop("usage_open", None):
         open_demonstration(services, UUID(chosen_id))
 
 
-def _show_count_button(
-    library: SelectedLibrary, request: UsageRequest, questions: int, options: SelectionOptions
-) -> None:
+def _show_count_button(library: SelectedLibrary, request: UsageRequest, questions: int) -> None:
     """Draw the button that starts the count, or the job that counts."""
     name = f"{library.reference} for {request.project}"
     if show_verb_job(library.services.database, USAGE_JOB, name):
@@ -86,8 +92,7 @@ def _show_count_button(
         )
         return
     if questions > MAX_INLINE_QUESTIONS:
-        arguments = [*("library", "usage", library.reference, "--project", request.project), *_command_options(options)]
-        start_verb_job(library.services.database, USAGE_JOB, name, arguments)
+        start_verb_job(library.services.database, USAGE_JOB, name, dump_call(count_usage, request))
         st.rerun()
     try:
         authorize(database)
@@ -104,18 +109,6 @@ def _show_count_button(
 def _show_progress(done: int, total: int) -> None:
     if done % 10 == 0 or done == total:
         st.progress(done / total, text=f"{done:,} of {total:,} questions")
-
-
-def _command_options(options: SelectionOptions) -> list[str]:
-    config = options.config
-    flags = {"-k": config.k, "--mode": config.mode, "--alpha": config.alpha, "--gamma": config.gamma}
-    advanced_flags = {"--distance": config.distance, "--seed": config.seed, "--balance": config.balance}
-    arguments = [str(word) for flag in (flags | advanced_flags).items() for word in flag]
-    return [
-        *arguments,
-        "--exchange" if config.exchange else "--no-exchange",
-        *(["--leave-out-itself"] if options.leave_out_itself else []),
-    ]
 
 
 def _show_usage_report(report: Report) -> None:
@@ -241,8 +234,8 @@ def _show_run_button(library: SelectedLibrary, *, again: bool) -> None:
         disabled=is_refused,
         help=explain_roles(DRIFT_JOB) if is_refused else None,
     ):
-        arguments = ["--library", library.reference] if library.reference else []
-        start_verb_job(library.services.database, DRIFT_JOB, library.title, ["traces", "replay", *arguments])
+        request = ReplayTraces(library=library.reference or None)
+        start_verb_job(library.services.database, DRIFT_JOB, library.title, dump_call(replay, request))
         st.rerun()
     if not again:
         st.caption(

@@ -17,7 +17,6 @@ from app.pages.project.questions import show_questions
 from app.pages.project.settings import show_settings
 from app.pages.worlds.create_world import require_administrator
 from app.pages.worlds.import_questions import show_question_import, start_upload_import, stored_upload
-from app.trace_export import ExportPlan
 from app.widgets.choices import pluralize
 from app.widgets.job_panel import show_import_job
 from app.widgets.manage import NameForm, show_manage_menu, show_removal_notice
@@ -51,6 +50,9 @@ from fewshot_library.formats.format import FormatError
 from fewshot_library.formats.survey_worker import TraceSurvey, survey_in_worker
 from reasoners.answers.normalization import normalize_answer
 from runs.services import Services
+from tasks.task import dump_call
+from tasks.trace_export import ExportPlan
+from tasks.traces import ImportTraces, import_file
 from worlds.folder import WorldError, list_world_names
 from worlds.open import NO_WORLD
 
@@ -234,7 +236,13 @@ def _show_trace_import(services: Services, person: User, project_name: str) -> N
     if st.button(f"Import {pluralize(count, 'trace')}", key="traces_import_now", type="primary", disabled=not count):
         try:
             require_administrator(services, person)
-            start_upload_import(services, project_name, ["traces", "import"], upload, TRACE_EXTENSIONS)
+            start_upload_import(
+                services,
+                project_name,
+                upload,
+                TRACE_EXTENSIONS,
+                lambda file: dump_call(import_file, ImportTraces(file=file)),
+            )
         except (StoreError, WorldError, JobError) as error:
             st.error(format_sentence(str(error)))
         else:

@@ -22,6 +22,8 @@ from app.widgets.tour import start_tour
 from db.models import User
 from db.users import ADMIN
 from runs.services import Services
+from tasks.backup import MakeBackup, back_up
+from tasks.task import dump_call
 from tools.arguments import ToolError
 from worlds.folder import WorldError
 from worlds.open import list_worlds
@@ -136,7 +138,7 @@ def _show_backup(services: Services) -> None:
         return
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         if st.button("Back up now", key="backup_now", icon=":material/save:", shortcut="Alt+U"):
-            start_verb_job(services.database, BACKUP_JOB, str(folder), ["backup", str(folder)])
+            start_verb_job(services.database, BACKUP_JOB, str(folder), dump_call(back_up, MakeBackup(folder=folder)))
             st.rerun()
         manifest = folder / "backup.json"
         made = datetime.fromtimestamp(manifest.stat().st_mtime, UTC) if manifest.is_file() else None

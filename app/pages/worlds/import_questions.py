@@ -3,17 +3,18 @@
 It shows the format, the counts, what cannot be read and the first questions before anything is stored.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import streamlit as st
 from streamlit.runtime.uploaded_file_manager import UploadedFile
 
-from app.cli.questions import import_
 from app.jobs import JobError, create_upload_folder
-from app.pages.worlds.create_world import read_verb_options, require_administrator, write_upload
+from app.pages.worlds.create_world import require_administrator, write_upload
 from app.widgets.job_panel import start_import_job
+from app.widgets.option_form import describe_options
 from app.widgets.page_layout import format_sentence
 from app.widgets.table import TableCell, show_table
 from db.database import StoreError
@@ -25,6 +26,8 @@ from evaluation.datasets.record import COLUMN_MEANINGS, TEXT_NAMES
 from evaluation.datasets.survey_worker import columns_in_worker, survey_in_worker
 from evaluation.value_format import format_count
 from runs.services import Services
+from tasks.questions import ImportQuestions, import_file
+from tasks.task import dump_call
 from worlds.folder import ScratchFolder, WorldError
 
 EXTENSIONS = ["jsonl", "ndjson", "json", "csv", "tsv", "txt", "xlsx", "parquet", "gz"]
@@ -38,7 +41,7 @@ _SURVEY_KEY = "question_survey"
 @st.dialog("Import questions", width="large")
 def show_question_import(services: Services, person: User, project_name: str, world: str) -> None:
     """Ask for the file and its format, show what it contains, and add its questions to a project over the world."""
-    help_of = {name: option.help for name, option in read_verb_options(import_).items()}
+    help_of = describe_options(ImportQuestions)
     project = st.text_input("Project", project_name, key="questions_project", help="A new one is created.")
     upload = st.file_uploader("Questions", EXTENSIONS, key="questions_file")
     format_column, language_column, split_column = st.columns([2, 1, 1])
@@ -64,12 +67,25 @@ def show_question_import(services: Services, person: User, project_name: str, wo
         is_allowed = st.checkbox("Import them without gold answers", key="questions_without_gold")
     label = f"Import {format_count(survey.questions, 'question')}"
     if st.button(label, key="questions_import_now", type="primary", disabled=not is_allowed):
-        arguments = ["questions", "import", f"--project={project.strip()}", f"--world={world}", f"--format={form}"]
-        arguments += [f"--language={language}"] + ([f"--split={split}"] if split else [])
-        arguments += column_arguments(columns) + ([] if survey.problem is None else ["--without-gold"])
+        make_request = partial(
+            ImportQuestions,
+            project=project.strip(),
+            world=world,
+            form=form,
+            split=split or None,
+            language=language,
+            column=format_columns(columns),
+            without_gold=survey.problem is not None,
+        )
         try:
             require_administrator(services, person)
-            start_upload_import(services, project.strip(), arguments, upload, EXTENSIONS)
+            start_upload_import(
+                services,
+                project.strip(),
+                upload,
+                EXTENSIONS,
+                lambda file: dump_call(import_file, make_request(file=file)),
+            )
         except (StoreError, WorldError, JobError) as error:
             st.error(format_sentence(str(error)))
         else:
@@ -98,9 +114,9 @@ def choose_columns(services: Services, upload: UploadedFile) -> dict[str, str]:
     return chosen
 
 
-def column_arguments(columns: Mapping[str, str]) -> list[str]:
-    """The chosen columns as arguments of the command line."""
-    return [f"--column={meaning}={name}" for name, meaning in columns.items()]
+def format_columns(columns: Mapping[str, str]) -> tuple[str, ...]:
+    """The chosen columns as MEANING=COLUMN."""
+    return tuple(f"{meaning}={name}" for name, meaning in columns.items())
 
 
 def _list_columns(services: Services, upload: UploadedFile) -> list[str]:
@@ -113,13 +129,13 @@ def _list_columns(services: Services, upload: UploadedFile) -> list[str]:
 
 
 def start_upload_import(
-    services: Services, project: str, arguments: list[str], upload: UploadedFile, extensions: list[str]
+    services: Services, project: str, upload: UploadedFile, extensions: list[str], make_call: Callable[[Path], str]
 ) -> None:
-    """Import the upload by a verb in the background; JobError if another import into the project is running."""
+    """Import the upload by the call for its file; JobError if another import into the project is running."""
     scratch = _create_upload_folder(services)
     try:
         file = write_upload(upload, scratch.path / "upload", extensions)
-        start_import_job(services.database, project, [*arguments, str(file)], scratch)
+        start_import_job(services.database, project, make_call(file), scratch)
     except (JobError, StoreError, WorldError):
         scratch.remove()
         raise

@@ -1,25 +1,26 @@
 """The dialog with which an administrator imports a world, and with it a project, from uploads or the server's files."""
 
+import dataclasses
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
+from typing import Any
 
 import streamlit as st
 from streamlit.runtime.uploaded_file_manager import UploadedFile
 
-from app.cli.world import INSTANCE_FORMAT, import_
 from app.jobs import JobError, create_upload_folder
 from app.pages.worlds.create_world import (
     list_import_sources,
-    read_verb_options,
     require_administrator,
     require_free_name,
     resolve_import_source,
     write_upload,
 )
 from app.pages.worlds.import_questions import EXTENSIONS as QUESTION_EXTENSIONS
-from app.pages.worlds.import_questions import choose_columns, column_arguments, show_survey, survey_upload
+from app.pages.worlds.import_questions import choose_columns, format_columns, show_survey, survey_upload
 from app.widgets.job_panel import start_world_job
+from app.widgets.option_form import describe_options
 from app.widgets.page_layout import escape_markdown, format_sentence
 from db.database import StoreError
 from db.models import User
@@ -27,6 +28,8 @@ from db.projects import find_project
 from evaluation.datasets.reader import AUTO
 from runs.services import Services
 from settings import Settings
+from tasks.task import dump_call
+from tasks.worlds import INSTANCE_FORMAT, ImportWorld, import_
 from worlds.article_files import ARTICLE_FORMATS
 from worlds.documents import DOCUMENT_SUFFIXES, is_document
 from worlds.folder import WorldError
@@ -37,27 +40,18 @@ UPLOAD, FOLDER, SERVER_FILES = "Files", "A folder", "Files on the server"
 
 
 @dataclass(frozen=True, slots=True)
-class WorldImportRequest:
-    """The values of the form; a source is an upload, a path within the import folder, or None."""
+class ImportSources:
+    """What the form offers as files: uploads, a path within the import folder, or None."""
 
-    name: str
     articles: str | Sequence[UploadedFile] | None
     graph: str | UploadedFile | None
-    article_format: str
-    article_filter: str
-    licence: str
-    replace: bool
-    project: str = ""
-    """The name of a project over the world; "" for none."""
-    questions: UploadedFile | None = None
-    columns: Mapping[str, str] = field(default_factory=dict)
-    """What columns of the questions' file mean."""
+    questions: UploadedFile | None
 
 
 @st.dialog("Import a world", width="large")
 def show_import_dialog(services: Services, person: User) -> None:
     """Ask for the name and the sources, and start the import; StoreError unless the person is an administrator."""
-    help_of = {name: field.help for name, field in read_verb_options(import_).items()}
+    help_of = describe_options(ImportWorld)
     name = st.text_input("Name", key="import_name", placeholder="mine", help="Letters, digits, - and _.")
     articles, graph = _show_source_fields(help_of, services.settings.import_folder)
     caption = (
@@ -74,12 +68,20 @@ def show_import_dialog(services: Services, person: User) -> None:
         licence = st.text_input("Licence", help=help_of["licence"], key="import_licence", placeholder="CC BY-SA 4.0")
     replace = st.checkbox("Replace an existing world of that name", key="import_replace")
     if st.button("Import", key="import_now", type="primary"):
-        texts = (where.strip(), licence.strip())
-        request = WorldImportRequest(name.strip(), articles, graph, form, *texts, replace, project, questions, columns)
+        sources = ImportSources(articles, graph, questions)
+        request = ImportWorld(
+            name=name.strip(),
+            form=form,
+            where=tuple(filter(None, [where.strip()])),
+            licence=licence.strip() or None,
+            project=project or None,
+            column=format_columns(columns),
+            replace=replace,
+        )
         try:
             require_administrator(services, person)
-            _check_request(services, request)
-            _start_import(services, request)
+            _check_request(services, request, sources)
+            _start_import(services, request, sources)
         except (StoreError, WorldError, JobError) as error:
             st.error(format_sentence(str(error)))
         else:
@@ -136,46 +138,38 @@ def _article_formats() -> list[str]:
     return ["auto", *ARTICLE_FORMATS, INSTANCE_FORMAT]
 
 
-def _check_request(services: Services, request: WorldImportRequest) -> None:
+def _check_request(services: Services, request: ImportWorld, sources: ImportSources) -> None:
     """Raise a WorldError if the request is incomplete or conflicts with an existing world or project."""
     require_free_name(services.settings.worlds_folder, request.name, replace=request.replace)
     if request.project:
         with services.database.read() as session:
             if find_project(session, request.project) is not None:
                 raise WorldError(f"There is already a project {request.project!r}. Choose another name.")
-    if request.article_format == INSTANCE_FORMAT and not isinstance(request.articles, str):
+    if request.form == INSTANCE_FORMAT and not isinstance(sources.articles, str):
         raise WorldError(
             "A published instance is a folder; choose it among the files on the server. The server's administrator "
             "puts it into the folder that SHOWHOW_IMPORT_FOLDER names."
         )
-    if not request.articles and not request.graph:
+    if not sources.articles and not sources.graph:
         raise WorldError("Choose what to import: articles, a graph, or both.")
 
 
-def _start_import(services: Services, request: WorldImportRequest) -> None:
+def _start_import(services: Services, request: ImportWorld, sources: ImportSources) -> None:
     settings = services.settings
     try:
         scratch = create_upload_folder(settings.uploads_folder, request.name)
     except OSError as error:
         raise WorldError(f"The upload cannot be stored in {settings.uploads_folder} ({error.strerror}).") from error
-    arguments = ["world", "import", request.name, f"--format={request.article_format}"]
     try:
-        if request.articles:
-            arguments.append(f"--articles={_resolve_articles(settings, request.articles, scratch.path)}")
-        if request.graph:
-            graph = _resolve_source(settings, request.graph, scratch.path / "graph", GRAPH_EXTENSIONS)
-            arguments.append(f"--graph={graph}")
-        if request.project:
-            arguments.append(f"--project={request.project}")
-        if request.questions is not None:
-            file = write_upload(request.questions, scratch.path / "questions", QUESTION_EXTENSIONS)
-            arguments += [f"--questions={file}", *column_arguments(request.columns)]
-        for flag, text in (("where", request.article_filter), ("licence", request.licence)):
-            if text:
-                arguments.append(f"--{flag}={text}")
-        if request.replace:
-            arguments.append("--replace")
-        start_world_job(services.database, request.name, "Importing", arguments, scratch)
+        files: dict[str, Any] = {}
+        if sources.articles:
+            files["articles"] = _resolve_articles(settings, sources.articles, scratch.path)
+        if sources.graph:
+            files["graph"] = _resolve_source(settings, sources.graph, scratch.path / "graph", GRAPH_EXTENSIONS)
+        if sources.questions is not None:
+            files["questions"] = write_upload(sources.questions, scratch.path / "questions", QUESTION_EXTENSIONS)
+        call = dump_call(import_, dataclasses.replace(request, **files))
+        start_world_job(services.database, request.name, "Importing", call, scratch)
     except (JobError, StoreError, WorldError):
         scratch.remove()
         raise

@@ -8,7 +8,7 @@ from typing import Any
 
 from hypothesis import given, settings
 
-from fiction.questions.decomposition import build_atomic_tree, to_published_tree
+from fiction.questions.decomposition import DIRECT_REASONING, build_atomic_tree
 from fiction.questions.evaluate import ExpressionEvaluator
 from fiction.questions.names import MAX_ANSWERS_SHOWN
 from fiction.questions.reasoning import ReasoningBuilder
@@ -183,6 +183,39 @@ def nodes(node: dict[str, Any]) -> list[dict[str, Any]]:
 CALL = re.compile(
     r'(Search\((\[\d+\]|".+")(, ".+")?\)|Relate\((\[\d+\]|".+"), ".+"\)|Filter\(\[\d+\], ".+"\))|\[END\]', re.DOTALL
 )
+
+
+def to_published_tree(tree: dict[str, Any]) -> dict[str, list[str] | str]:
+    """Convert a tree to the format of the published files: question -> sub-questions or call, without answers."""
+    published: dict[str, list[str] | str] = {}
+    _add_published_node(tree, published)
+    return published
+
+
+def _add_published_node(node: dict[str, Any], published: dict[str, list[str] | str]) -> None:
+    children = node.get("children")
+    if children is None:
+        published[_node_key(node)] = _format_call(node)
+        return
+    published[_node_key(node)] = [_node_key(child) for child in children]
+    for child in children:
+        _add_published_node(child, published)
+
+
+def _node_key(node: dict[str, Any]) -> str:
+    number, question = node["number"], node["question"]
+    return f"{number}. {question}" if number else str(question)
+
+
+def _format_call(leaf: dict[str, Any]) -> str:
+    if leaf["operator"] == DIRECT_REASONING:
+        return "[END]"
+    arguments = (text if _is_reference(text) else f'"{text}"' for text in leaf["arguments"])
+    return f"{leaf['operator']}({', '.join(arguments)})"
+
+
+def _is_reference(text: str) -> bool:
+    return text[:1] == "[" and text[-1:] == "]" and text[1:-1].isdecimal()
 
 
 def is_published_tree(tree: Any, question: str) -> bool:

@@ -5,9 +5,9 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError, field_validator
 
-from app.cli.output import CommandError
 from folder_names import NAME_RULE, is_safe_name
 from guard.files import open_regular
+from tasks.task import TaskError
 
 MANIFEST_FILE = "backup.json"
 MAX_WORLDS = 10_000
@@ -62,22 +62,22 @@ class BackupManifest(BaseModel):
 
     @classmethod
     def read(cls, folder: Path) -> "BackupManifest":
-        """Read the manifest of the folder; CommandError if it is no backup."""
+        """Read the manifest of the folder; TaskError if it is no backup."""
         try:
             with open_regular(folder / MANIFEST_FILE, follow_links=False) as stream:
                 content = stream.read(_MAX_MANIFEST_BYTES + 1)
             if len(content) > _MAX_MANIFEST_BYTES:
-                raise CommandError(
+                raise TaskError(
                     f"{folder} is no backup: its {MANIFEST_FILE} has more than {_MAX_MANIFEST_BYTES:,} bytes"
                 )
             return cls.model_validate_json(content)
         except ValidationError as error:
             first = error.errors(include_url=False, include_input=False)[0]
             place = ".".join(map(str, first["loc"])) or "as a whole"
-            raise CommandError(
+            raise TaskError(
                 f"{folder} is no backup that this version restores ({MANIFEST_FILE}, {place[:80]}: {first['msg'][:99]})"
             ) from error
         except OSError as error:
-            raise CommandError(
+            raise TaskError(
                 f"{folder} is no backup that `showhow backup` completed ({MANIFEST_FILE}: {error.strerror})"
             ) from error

@@ -4,8 +4,9 @@ losses = write_traces(services, ExportPlan("openai", DemonstrationFilter(project
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any, BinaryIO
 from uuid import UUID
 
@@ -17,14 +18,16 @@ from db.models import Step
 from db.trace_record import TraceRecord
 from db.traces import load_trace, load_traces
 from db.users import ADMIN, REVIEWER, require_acting_role
-from fewshot_library.formats import find_format, find_writer
-from fewshot_library.formats.format import ExportLosses, ModelExchange, TraceExport
+from fewshot_library.formats import find_format, find_writer, writable_formats
+from fewshot_library.formats.format import ExportLosses, FormatError, ModelExchange, TraceExport
 from fewshot_library.library import LeakageError
 from llm.types import ToolSpec
+from option_fields import group, option
 from reasoners.humaniq.agent import select_tools
 from reasoners.humaniq.late_fusion import PIPELINE_SOURCES
 from reasoners.prompting.tool_declarations import declare_tools
 from runs.services import Services
+from tasks.task import TaskError, open_atomically
 from tools.registry import ToolRegistry
 from tools.tool import Tool
 
@@ -36,14 +39,34 @@ _OUTER_EDITS = ("status", "rating")
 class ExportPlan:
     """Which traces are written, and how: those of a library's version, or all with these statuses, that match."""
 
-    format_name: str
-    conditions: DemonstrationFilter = field(default_factory=DemonstrationFilter)
-    library: str | None = None
-    """NAME or NAME:NUMBER of a version."""
+    format_name: str = option("showhow", lambda: ", ".join(writable_formats()), flag="--format")
+    conditions: DemonstrationFilter = group(DemonstrationFilter, "Which traces")
+    library: str | None = option(None, "A version, NAME or NAME:NUMBER; default: all traces.")
     statuses: tuple[str, ...] | None = ("approved",)
     """None for all traces, and with a library."""
-    test_split: str | None = "test"
-    """The split whose questions are refused in a format that does not say of which split each is; None for none."""
+    test_split: str | None = option("test", "Keep out questions from this split.")
+    """The questions of this split are refused in a format that does not say of which split each is; None for none."""
+    with_test_split: bool = option(default=False, help="Write questions of the test split, too.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExportTraces:
+    """An export to a file."""
+
+    file: Path = option(help="The file to write.", is_argument=True)
+    plan: ExportPlan = group(ExportPlan, "")
+    force: bool = option(default=False, help="Replace an existing file.")
+
+
+def export(services: Services, request: ExportTraces) -> ExportLosses:
+    """Write the traces of the plan to a file that appears when it is complete; returns what the format cannot hold."""
+    try:
+        with open_atomically(request.file, force=request.force) as stream:
+            return write_traces(services, request.plan, stream)
+    except FormatError as error:
+        raise TaskError(str(error)) from error
+    except LeakageError as error:
+        raise TaskError(f"{error} with --with-test-split") from error
 
 
 def write_traces(services: Services, plan: ExportPlan, stream: BinaryIO) -> ExportLosses:
@@ -53,7 +76,8 @@ def write_traces(services: Services, plan: ExportPlan, stream: BinaryIO) -> Expo
         require_acting_role(session, REVIEWER, ADMIN)
         version_id = None if plan.library is None else find_version(session, plan.library).id
     statuses = plan.statuses if version_id is None else None
-    if plan.test_split is not None and not find_format(plan.format_name).keeps_split:
+    is_kept = plan.with_test_split or find_format(plan.format_name).keeps_split
+    if plan.test_split is not None and not is_kept:
         with services.database.read() as session:
             chosen = list_candidates(session, plan.conditions, statuses, version_id)
         if leaks := services.find_leaks(chosen, plan.test_split):

@@ -14,7 +14,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any, get_args
 
-from app.progress import print_count
 from db import projects
 from db.batches import write_in_batches
 from db.database import Database, StoreError
@@ -37,6 +36,7 @@ from fewshot_library.formats import read_traces
 from fewshot_library.formats.format import ReadResult, RecordRemark, RefusedRecord
 from guard.files import open_regular
 from runs.services import Services
+from tasks.progress import print_count
 from worlds.folder import ScratchFolder, claim_abandoned_folders
 from worlds.source import GraphSource
 
@@ -56,6 +56,8 @@ class TraceImportReport:
     refused_count: int = 0
     unlisted: int = 0
     """The records that are not listed, since there are too many."""
+    problem: str | None = None
+    """Why nothing of the file is stored; None if something is."""
 
     @property
     def read_count(self) -> int:
