@@ -29,7 +29,7 @@ from evaluation.metrics import METRICS, GoldAnswer, Metric
 from evaluation.metrics.metric import Unscorable
 from evaluation.scoring import list_usages
 from evaluation.shared_model import SharedModel, TotalLimits, answer_in_parallel, ignore_note
-from evaluation.skill_sources import parse_skill_source
+from evaluation.skill_sources import SKILL_SOURCES, parse_skill_source
 from runs.ask import record_model_calls
 from runs.budget import MAX_CONCURRENT_QUESTIONS, RunLimits
 from runs.preparation import RunConfig, build_run, check_pins, find_pin_conflict, prepare_task
@@ -144,13 +144,9 @@ def _start_verification(
     configuration: dict[str, Any],
     questions: Sequence[Question],
 ) -> Run:
-    run = build_run(
-        services,
-        config,
-        name=VERIFICATION_NAME,
-        project=project,
-        configuration=configuration,
-    )
+    packages = METRICS.record(*METRICS) | SKILL_SOURCES.record(config.skills.partition(":")[0])
+    recorded = configuration | ({"plugins": packages} if packages else {})
+    run = build_run(services, config, name=VERIFICATION_NAME, project=project, configuration=recorded)
     run.questions_hash = attempts.hash_questions(questions)
     with services.database.begin() as session:
         started = runs.start_run(session, run)
@@ -306,7 +302,8 @@ def _score_by(answer: str, gold: Sequence[GoldAnswer], metrics: Iterable[Metric]
         scores = score_within_limits(answer, gold)
     except Unscorable:
         return []
-    return [MetricScore(metric.name, metric.version, scores[metric.name]) for metric in metrics]
+    scored = (metric for metric in metrics if metric.name in scores)
+    return [MetricScore(metric.name, metric.version, scores[metric.name]) for metric in scored]
 
 
 class AttemptWorker:

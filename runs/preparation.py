@@ -13,15 +13,16 @@ from db.projects import DEFAULT_INSTRUCTION
 from db.trace_configuration import MODEL_SKILLS, TraceConfiguration
 from db.traces import load_traces
 from fewshot_library.library import SelectedDemonstrations
-from fewshot_library.selection import SelectionConfig
+from fewshot_library.selection import SELECTION_MODES, SelectionConfig
 from llm.profiles import ProfileError, list_changes, profile_to_json
 from llm.types import ModelProfile
 from reasoners.base import Reasoner, Task
 from reasoners.humaniq.options import AgentOptionsError
 from reasoners.prompting.tool_declarations import prompt_versions
-from reasoners.registry import ReasonerEntry, find_reasoner, make_reasoner
+from reasoners.registry import REASONERS, ReasonerEntry, find_reasoner, make_reasoner
 from runs.services import Services
 from settings import DEFAULT_LIBRARY
+from tools.registry import BUILT_IN_TOOLS
 from worlds.open import read_world_metadata
 
 
@@ -119,8 +120,16 @@ def build_run(
             AnswerFormat.from_json(project.answer_format),
         )
     profile = config.model_profile(services)
-    recorded = ({"prompts": dict(prompts)} if prompts else {}) | (
-        {"profile": record_profile(profile)} if profile else {}
+    packages = {
+        **configuration.get("plugins", {}),
+        **REASONERS.record(config.reasoner),
+        **SELECTION_MODES.record(config.selection_config().mode),
+        **BUILT_IN_TOOLS.record(*(tool.name for tool in offered)),
+    }
+    recorded = (
+        ({"plugins": packages} if packages else {})
+        | ({"prompts": dict(prompts)} if prompts else {})
+        | ({"profile": record_profile(profile)} if profile else {})
     )
     return Run(
         name=name,

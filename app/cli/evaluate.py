@@ -59,8 +59,8 @@ from evaluation.scoring import (
 )
 from evaluation.shared_model import SharedModel, TotalLimits, answer_in_parallel
 from evaluation.skill_sources import (
-    SKILL_CHOICES,
     UnknownSkillSource,
+    list_skill_choices,
     parse_skill_source,
 )
 from evaluation.value_format import format_seconds
@@ -98,7 +98,7 @@ def evaluate(  # noqa: PLR0913 - every option of the verb is one parameter
     option: ReasonerSettingsOption = None,
     profile: ProfileOption = None,
     skills: Annotated[
-        str, typer.Option(help=f"What replies to the skills of a reasoner: {SKILL_CHOICES}.")
+        str, typer.Option(help=f"What replies to the skills of a reasoner: {list_skill_choices()}.")
     ] = MODEL_SKILLS,
     limit: Annotated[
         int | None, typer.Option(min=1, help="Sample size, evenly over the kinds of questions; default: all.")

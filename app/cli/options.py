@@ -12,7 +12,7 @@ from app.cli.output import CommandError
 from app.progress import print_progress
 from db.libraries import MODELS, PEOPLE, DemonstrationFilter
 from fewshot_library.selection import SELECTION_MODES, SelectionConfig, SelectionError
-from reasoners.humaniq.options import OPTION_CHOICES, SELECTION_DESCRIPTIONS, AgentOptionsError
+from reasoners.humaniq.options import OPTION_CHOICES, AgentOptionsError, list_selections
 from reasoners.registry import REASONERS, ReasonerEntry, UnknownReasoner, default_reasoner, find_reasoner
 from runs.budget import DEFAULT_MAX_SECONDS, MAX_CONCURRENT_QUESTIONS, RunLimits
 from runs.preparation import RunConfig
@@ -107,7 +107,7 @@ AnswerableOption = Annotated[
 ]
 DemonstrationCountOption = Annotated[int | None, typer.Option("-k", min=0, help="Number of demonstrations.")]
 SelectionOption = Annotated[
-    str | None, typer.Option(help=f"How demonstrations are selected: {', '.join(SELECTION_DESCRIPTIONS)}")
+    str | None, typer.Option(help=f"How demonstrations are selected: {', '.join(list_selections())}")
 ]
 ReasonerSettingsOption = Annotated[
     list[str] | None,

@@ -52,7 +52,7 @@ from evaluation.scoring import (
     load_verification_report,
 )
 from evaluation.shared_model import TotalLimits
-from evaluation.skill_sources import SKILL_CHOICES, parse_skill_source
+from evaluation.skill_sources import list_skill_choices, parse_skill_source
 from evaluation.verify import (
     DEFAULT_CONCURRENCY,
     ExecutionOptions,
@@ -82,7 +82,7 @@ def verify(  # noqa: PLR0913 - every option of the verb is one parameter
     option: ReasonerSettingsOption = None,
     profile: ProfileOption = None,
     skills: Annotated[
-        str, typer.Option(help=f"What replies to the skills of a reasoner: {SKILL_CHOICES}.")
+        str, typer.Option(help=f"What replies to the skills of a reasoner: {list_skill_choices()}.")
     ] = MODEL_SKILLS,
     limit: Annotated[int | None, typer.Option(min=1, help="Sample size, drawn evenly from all questions.")] = None,
     steps: StepLimitOption = None,
