@@ -20,6 +20,8 @@ from threading import RLock
 from types import NoneType, UnionType
 from typing import Any, Generic, Protocol, TypeVar, Union, get_args, get_origin, get_type_hints
 
+from folder_names import NAME_RULE, is_safe_name
+
 SETTING = "SHOWHOW_PLUGINS"
 """The variable that turns plugins off; guard/worker.py sets it for its processes."""
 _GROUP_PREFIX = "showhow."
@@ -161,6 +163,7 @@ class Registry(MutableMapping[str, Entry], Generic[Entry]):
             # A package that prints must not spoil what a verb writes.
             with contextlib.redirect_stdout(sys.stderr):
                 entry = _Shield(origin, self._raises).protect(point.load(), self._type, point.value)
+                _check_name(entry.name)
                 self._check(entry)
         # Its code may raise anything, and end the process.
         except (Exception, SystemExit) as error:  # noqa: BLE001
@@ -171,6 +174,12 @@ class Registry(MutableMapping[str, Entry], Generic[Entry]):
             self._problems.append(f"{origin} is left out: {owner} has a {self.kind} {entry.name} already.")
             return
         self._entries[entry.name], self._packages[entry.name] = entry, package
+
+
+def _check_name(name: str) -> None:
+    """Raise ValueError for a name that cannot be part of commands, URLs and calls of models."""
+    if not is_safe_name(name):
+        raise ValueError(f"its name is {name!r}; {NAME_RULE}")
 
 
 def _describe(value: object) -> str:
