@@ -20,8 +20,6 @@ from threading import RLock
 from types import NoneType, UnionType
 from typing import Any, Generic, Protocol, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from folder_names import NAME_RULE, is_safe_name
-
 SETTING = "SHOWHOW_PLUGINS"
 """The variable that turns plugins off; guard/worker.py sets it for its processes."""
 _GROUP_PREFIX = "showhow."
@@ -178,6 +176,9 @@ class Registry(MutableMapping[str, Entry], Generic[Entry]):
 
 def _check_name(name: str) -> None:
     """Raise ValueError for a name that cannot be part of commands, URLs and calls of models."""
+    # Processes of functions load this module, and may not read that one.
+    from folder_names import NAME_RULE, is_safe_name  # noqa: PLC0415
+
     if not is_safe_name(name):
         raise ValueError(f"its name is {name!r}; {NAME_RULE}")
 
