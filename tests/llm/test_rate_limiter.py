@@ -380,7 +380,7 @@ def test_a_pause_is_by_the_clock_that_the_machines_share(shift):
     limiter = ModelRateLimiter("model", SharedLimitStore(backend))
     request = limiter.acquire(1, RequestLimits(), time.monotonic() + 60)
     before = backend.now()
-    limiter.refuse(request, 20.0)
-    assert before + 20 <= backend.values["paused_until"] <= backend.now() + 20
-    with pytest.raises(ChatRateLimited, match="accepts no requests for another (19|20) s"):
+    limiter.refuse(request, 3000.0)
+    assert before + 3000 <= backend.values["paused_until"] <= backend.now() + 3000
+    with pytest.raises(ChatRateLimited, match="accepts no requests for another"):
         limiter.acquire(1, RequestLimits(), time.monotonic() + 10)
