@@ -23,6 +23,7 @@ from typing import Any, Generic, Protocol, TypeVar, Union, get_args, get_origin,
 SETTING = "SHOWHOW_PLUGINS"
 """The variable that turns plugins off; guard/worker.py sets it for its processes."""
 _GROUP_PREFIX = "showhow."
+_REMEDY = "correct the package, or uninstall it."
 _log = logging.getLogger(__name__)
 # One for all registries, since one may be made of another, and a plugin may read any of them while it is loaded.
 _LOCK = RLock()
@@ -165,11 +166,11 @@ class Registry(MutableMapping[str, Entry], Generic[Entry]):
                 self._check(entry)
         # Its code may raise anything, and end the process.
         except (Exception, SystemExit) as error:  # noqa: BLE001
-            self._problems.append(f"{origin} is left out: {type(error).__name__}: {error}.")
+            self._problems.append(f"{origin} is left out: {type(error).__name__}: {error}; {_REMEDY}")
             return
         if entry.name in self._entries:
             owner = self._packages.get(entry.name, "Showhow")
-            self._problems.append(f"{origin} is left out: {owner} has a {self.kind} {entry.name} already.")
+            self._problems.append(f"{origin} is left out: {owner} has a {self.kind} {entry.name} already; {_REMEDY}")
             return
         self._entries[entry.name], self._packages[entry.name] = entry, package
 

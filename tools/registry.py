@@ -110,6 +110,11 @@ class ToolProviderStatus:
     tools: tuple[Tool, ...] = ()
     problem: str | None = None
 
+    @property
+    def is_installed(self) -> bool:
+        """Whether it needs no entry in the file of tools."""
+        return self.kind in ("ours", "package")
+
 
 class ToolRegistry:
     """All tools by name, for pages, agents and verbs; external tools are loaded when they are first used.

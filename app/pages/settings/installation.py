@@ -134,8 +134,8 @@ def _show_plugins(services: Services) -> None:
     rows = [[TableCell(entry.name), TableCell(entry.kind), TableCell(entry.package)] for entry in entries]
     if rows:
         show_table(("name", "kind", "package"), rows, key="plugins", label="Plugins")
-    for problem in (problems := list(list_plugin_problems())):
-        st.warning(escape_markdown(problem))
+    if problems := list(list_plugin_problems()):
+        st.warning("\n\n".join(map(escape_markdown, problems)))
     if not services.settings.plugins:
         st.caption("They are turned off by SHOWHOW_PLUGINS=0.")
     elif not rows and not problems:
@@ -187,7 +187,7 @@ def _show_external_tools(services: Services) -> None:
     """Draw the functions and servers that the file of tools declares, each with its tools or what is wrong."""
     place = escape_markdown(str(services.tools_path))
     try:
-        providers = [entry for entry in services.tool_registry().provider_statuses() if entry.kind != "ours"]
+        providers = [entry for entry in services.tool_registry().provider_statuses() if not entry.is_installed]
     except ToolError as error:
         st.error(format_sentence(str(error)))
         return
