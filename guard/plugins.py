@@ -24,6 +24,7 @@ SETTING = "SHOWHOW_PLUGINS"
 """The variable that turns plugins off; guard/worker.py sets it for its processes."""
 _GROUP_PREFIX = "showhow."
 _REMEDY = "correct the package, or uninstall it."
+_MAX_ERROR_CHARACTERS = 300
 _log = logging.getLogger(__name__)
 # One for all registries, since one may be made of another, and a plugin may read any of them while it is loaded.
 _LOCK = RLock()
@@ -166,7 +167,7 @@ class Registry(MutableMapping[str, Entry], Generic[Entry]):
                 self._check(entry)
         # Its code may raise anything, and end the process.
         except (Exception, SystemExit) as error:  # noqa: BLE001
-            self._problems.append(f"{origin} is left out: {type(error).__name__}: {error}; {_REMEDY}")
+            self._problems.append(f"{origin} is left out: {_explain(error)}; {_REMEDY}")
             return
         if entry.name in self._entries:
             owner = self._packages.get(entry.name, "Showhow")
@@ -182,6 +183,11 @@ def _check_name(name: str) -> None:
 
     if not is_safe_name(name):
         raise ValueError(f"its name is {name!r}; {NAME_RULE}")
+
+
+def _explain(error: BaseException) -> str:
+    """The error in one line."""
+    return f"{type(error).__name__}: {' '.join(str(error).split())[:_MAX_ERROR_CHARACTERS]}"
 
 
 def _describe(value: object) -> str:
@@ -247,7 +253,7 @@ class _Shield:
             raise
         # Its code may raise anything.
         except Exception as error:
-            raise self.raises[0](f"{self.origin} failed: {type(error).__name__}: {error}") from error
+            raise self.raises[0](f"{self.origin} failed: {_explain(error)}") from error
 
 
 class _ShieldedObject:
