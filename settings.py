@@ -70,6 +70,8 @@ class Settings:
     """The file that declares tools of others, where it is not tools.toml in the home."""
     import_folder: Path | None = None
     """The folder whose files administrators may import on the Worlds page; None offers uploads only."""
+    plugins: bool = True
+    """Whether what other installed packages add is loaded, which is code that runs as Showhow does; 0 turns it off."""
     local_addresses: tuple[str, ...] = (LOOPBACK,)
     """The addresses of clients that count as this machine itself: LOOPBACK, and those that were added."""
 
@@ -91,12 +93,13 @@ class Settings:
             model_key_variable=values.get("SHOWHOW_MODEL_KEY_VARIABLE"),
             model_price=_parse_price(values.get("SHOWHOW_MODEL_PRICE")),
             contact=values.get("SHOWHOW_CONTACT"),
-            offline=_parse_flag(values.get("SHOWHOW_OFFLINE")),
+            offline=_parse_flag(values, "SHOWHOW_OFFLINE"),
             proxy=_parse_proxy(values.get("SHOWHOW_PROXY")),
             telemetry=_parse_telemetry(values.get("SHOWHOW_TELEMETRY")),
             as_of=_parse_datetime(values.get("SHOWHOW_AS_OF")),
             tools_file=_parse_path(values.get("SHOWHOW_TOOLS")),
             import_folder=_parse_path(values.get("SHOWHOW_IMPORT_FOLDER")),
+            plugins=_parse_flag(values, "SHOWHOW_PLUGINS", default="1"),
             local_addresses=_parse_local_addresses(values.get("SHOWHOW_LOCAL_ADDRESSES")),
         )
 
@@ -202,10 +205,11 @@ def _parse_price(written: str | None) -> tuple[float, ...] | None:
     return tuple(prices)
 
 
-def _parse_flag(written: str | None) -> bool:
-    if (written or "0").casefold() not in {"0", "1", "no", "yes", "false", "true"}:
-        raise SettingsError(f"SHOWHOW_OFFLINE is {written!r}; write 1 or 0.")
-    return (written or "0").casefold() in {"1", "yes", "true"}
+def _parse_flag(values: Mapping[str, str | None], name: str, default: str = "0") -> bool:
+    written = values.get(name) or default
+    if written.casefold() not in {"0", "1", "no", "yes", "false", "true"}:
+        raise SettingsError(f"{name} is {written!r}; write 1 or 0.")
+    return written.casefold() in {"1", "yes", "true"}
 
 
 def _parse_telemetry(written: str | None) -> str:

@@ -13,10 +13,11 @@ from pathlib import Path
 from uuid import UUID
 
 from app.jobs import JobRegistry
+from guard import plugins
 from guard.environment import read_environment
 from guard.redaction import NOTHING_SECRET, Redactor
 from runs.services import Services
-from settings import Settings
+from settings import Settings, SettingsError
 
 HOME_CONTENTS = {"showhow.db", "worlds", "tools.toml"}
 """A folder with one of these is a home that was made before."""
@@ -74,6 +75,16 @@ def _close_home(home: Path) -> None:
         mode = home.stat().st_mode
         if is_home and mode & 0o077 and not mode & stat.S_ISVTX:
             home.chmod(0o700)
+
+
+def _plugins_are_on() -> bool:
+    # The help of a verb lists plugins too, and needs no settings that can be used.
+    with suppress(SettingsError):
+        return current_services().settings.plugins
+    return False
+
+
+plugins.use_setting(_plugins_are_on)
 
 
 @cache

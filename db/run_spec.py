@@ -120,6 +120,8 @@ class RunSpec(StoredValue):
     """The version of each prompt by the purpose of its requests (reasoners/prompting/tool_declarations.py)."""
     tools: tuple[str, ...] | None = None
     """The names of the tools that were offered; None if they were not recorded."""
+    plugins: dict[str, str] = {}
+    """The package and version of each entry of another package that is used, such as "reasoner x": "showhow-x 1.0"."""
     encoder: str | None = None
     world_hash: str | None = None
     """The hash of the world's content at the start; None for a live world."""

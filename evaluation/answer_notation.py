@@ -7,6 +7,7 @@ that is asked in a project has the notation of the project's questions.
 
 from collections import Counter
 from collections.abc import Iterable
+from functools import cache
 from typing import Any, Protocol
 
 from db.database import Database
@@ -18,12 +19,13 @@ from reasoners.answers.dates_and_numbers import DateNotation, write_date
 
 _READ_QUESTIONS = 1_000
 """The questions of a project that its notation is read from."""
-_DECLARED = {
-    find_dataset_name(question_format.name): question_format.date_notation
-    for question_format in QUESTION_FORMATS.values()
-    if question_format.date_notation is not None
-}
-"""The notations that loaders declare, by data set."""
+
+
+@cache
+def _list_declared() -> dict[str, DateNotation]:
+    """The notations that loaders declare, by data set."""
+    formats = QUESTION_FORMATS.values()
+    return {find_dataset_name(form.name): form.date_notation for form in formats if form.date_notation is not None}
 
 
 class DatasetQuestion(Protocol):
@@ -64,7 +66,7 @@ def find_project_notation(database: Database, project_name: str | None) -> DateN
 
 
 def _find_declared(question: DatasetQuestion) -> DateNotation | None:
-    return None if question.dataset is None else _DECLARED.get(find_dataset_name(question.dataset))
+    return None if question.dataset is None else _list_declared().get(find_dataset_name(question.dataset))
 
 
 def _notations_of(gold: GoldAnswer) -> list[DateNotation]:

@@ -20,7 +20,7 @@ from db import attempts, comparisons, verifications
 from db.comparisons import CLUSTER_FIELDS, MetricVersion, QuestionFigures
 from db.database import Conflict, Database
 from db.models import UNFINISHED_ENDINGS, Run
-from evaluation.metrics import METRICS
+from evaluation.metrics import ANSWER_F1, METRICS
 from evaluation.scoring import label_runs, usage_of_group
 from evaluation.statistics import (
     Estimate,
@@ -52,7 +52,6 @@ WARNING_SENTENCES = {
     NOTHING_ANSWERED: "{run} answered no question: {refused:,} were refused and {failed:,} failed, so its score is 0.",
     NO_SHARED_QUESTIONS: "{run} and {baseline} share no scored question, so there is no difference to show.",
 }
-_FIRST_METRIC = next(iter(METRICS.values()))
 NOTES = frozenset({MODEL_DIFFERS, NOTHING_ANSWERED})
 """Warnings about runs that compare nevertheless."""
 
@@ -156,7 +155,7 @@ def metric_label(name: str) -> str:
 
 def describe_runs(database: Database, runs: Sequence[Run], when: Callable[[datetime], str]) -> dict[UUID, str]:
     """Tell runs apart in a list: each one's name, size, date (`when` formats it) and score."""
-    metric = MetricVersion(_FIRST_METRIC.name, _FIRST_METRIC.version)
+    metric = MetricVersion(ANSWER_F1.name, ANSWER_F1.version)
     with database.read() as session:
         sizes = comparisons.list_run_sizes(session, [run.id for run in runs], metric)
     titles: dict[UUID, str] = {}
@@ -167,7 +166,7 @@ def describe_runs(database: Database, runs: Sequence[Run], when: Callable[[datet
             parts.append(f"{format_count(size.attempts, 'question')}{left}")
         parts.append(when(run.started_at))
         if size is not None and size.score is not None:
-            parts.append(f"{_FIRST_METRIC.label} {size.score:.2f}")
+            parts.append(f"{ANSWER_F1.label} {size.score:.2f}")
         titles[run.id] = " · ".join(parts)
     return titles
 
@@ -183,7 +182,7 @@ def list_metrics(database: Database, run_ids: Sequence[UUID]) -> list[MetricVers
     counts = Counter(MetricVersion(row.metric, row.version) for row in scores)
     order = list(METRICS)
     if not counts and len(ended) == len(set(run_ids)) > 0:
-        counts = Counter([MetricVersion(_FIRST_METRIC.name, _FIRST_METRIC.version)])
+        counts = Counter([MetricVersion(ANSWER_F1.name, ANSWER_F1.version)])
     places = {name: place for place, name in enumerate(order)}
     return sorted(counts, key=lambda metric: (-counts[metric], places.get(metric.name, len(order)), -metric.version))
 

@@ -156,7 +156,11 @@ def summarize_metrics(answered: Sequence[Mapping[str, float]], questions: int) -
     """
     means: dict[str, float | None] = {}
     for name in METRICS:
-        values = [scores[name] for scores in answered]
+        values = [scores[name] for scores in answered if name in scores]
+        if len(values) < len(answered):
+            # The metric of a plugin that failed for some of them has no mean.
+            means |= {name: None, f"{name}_answered": None}
+            continue
         means[name] = round(mean([*values, *[0.0] * (questions - len(values))]), 4)
         means[f"{name}_answered"] = round(mean(values), 4) if values else None
     return means

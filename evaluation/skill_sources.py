@@ -27,6 +27,7 @@ from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from db.database import StoreError
 from db.models import Question, Step
 from db.run_spec import MODEL_SKILLS
 from db.traces import load_trace
@@ -34,6 +35,8 @@ from evaluation.gold_reasoning import GoldReasoning
 from evaluation.gold_skills import OracleResponder
 from evaluation.gold_traces.traces import open_gold_world
 from evaluation.reader_responder import ReaderResponder, say_unknown
+from guard.plugins import Registry
+from llm.errors import ChatError
 from reasoners.atomr.skills import PlanArgument, PlanReply
 from reasoners.base import ReasonerError
 from reasoners.baselines.graph_skills import FactScores, RelationScores
@@ -43,6 +46,7 @@ from reasoners.skills.skill import MAX_RETRIES, Responder, SkillAttempt, SkillCa
 from reasoners.skills.values import AnswersReply, AnswerValue
 from reasoners.sources import SelectSourcesReply
 from runs.services import Services
+from worlds.folder import WorldError
 
 FAULTY = "faulty"
 FAULT_KINDS = {
@@ -337,42 +341,6 @@ def _request_key(skill: str, arguments: Mapping[str, Any]) -> str:
     return json.dumps([skill, arguments], sort_keys=True)
 
 
-PERSON_SKILLS = "person"
-SKILL_SOURCES = {
-    MODEL_SKILLS: "the language model",
-    "oracle": "the gold reasoning of a generated world, whatever was retrieved",
-    "reader": "the gold reasoning as far as the retrieved passages and rows state its facts",
-    f"{FAULTY}:RATE:SEED[:KIND]": f"the oracle with replies spoilt at this rate, by {', '.join(FAULT_KINDS)}",
-    "script:FILE": 'lines {"skill", "node", "reply"} of a file, in order; the node is optional',
-    "stored:TRACE[,TRACE ...]": "the replies of stored runs to the same requests",
-}
-"""What replies to skills, by the form in which it is written."""
-ASK_SKILLS = (MODEL_SKILLS, "oracle", "reader")
-"""Those of them that can play the skills of a single question on the Ask page."""
-SKILL_CHOICES = "; ".join(f"{form}: {description}" for form, description in SKILL_SOURCES.items())
-
-
-def parse_skill_source(text: str) -> SkillSource | None:
-    """Read the value of --skills; None for the model, UnknownSkillSource for an unknown one."""
-    if text == MODEL_SKILLS:
-        return None
-    name, _, value = text.partition(":")
-    if name == PERSON_SKILLS:
-        raise UnknownSkillSource("no person can be asked for replies here; play skills on the Ask page")
-    source: SkillSource | None = None
-    if text in (OracleResponder.name, ReaderResponder.name):
-        source = GoldSkillSource(reads=text == ReaderResponder.name)
-    if name == FAULTY:
-        source = _parse_faulty(value)
-    elif name == ScriptResponder.name and value:
-        source = ScriptSource(Path(value))
-    elif name == StoredResponder.name:
-        source = _parse_stored(value)
-    if source is None:
-        raise UnknownSkillSource(f"there are no skills {text!r}; choose one of: {SKILL_CHOICES}")
-    return source
-
-
 def _parse_faulty(text: str) -> GoldSkillSource | None:
     match = re.fullmatch(r"([\d.]+):(\d+)(?::(\w+))?", text)
     kind = (match and match[3]) or "malformed"
@@ -390,3 +358,79 @@ def _parse_stored(text: str) -> StoredSource | None:
         return StoredSource(tuple(UUID(trace.strip()) for trace in text.split(",")))
     except ValueError:
         return None
+
+
+@dataclass(frozen=True, slots=True)
+class SkillSourceKind:
+    """One kind of what replies to skills, written NAME, or NAME:VALUE."""
+
+    name: str
+    description: str
+    """What replies, as a phrase for help texts and pages."""
+    parse: Callable[[str], SkillSource | None]
+    """Reads the value, which is empty for the name alone; None if it cannot be read."""
+    form: str = ""
+    """How the value is written; empty if there is none."""
+
+    @property
+    def notation(self) -> str:
+        """How it is written."""
+        return f"{self.name}:{self.form}" if self.form else self.name
+
+
+PERSON_SKILLS = "person"
+SKILL_SOURCES = Registry(
+    "skill_sources",
+    SkillSourceKind,
+    (
+        SkillSourceKind(MODEL_SKILLS, "the language model", lambda _value: None),
+        SkillSourceKind(
+            OracleResponder.name,
+            "the gold reasoning of a generated world, whatever was retrieved",
+            lambda value: None if value else GoldSkillSource(),
+        ),
+        SkillSourceKind(
+            ReaderResponder.name,
+            "the gold reasoning as far as the retrieved passages and rows state its facts",
+            lambda value: None if value else GoldSkillSource(reads=True),
+        ),
+        SkillSourceKind(
+            FAULTY,
+            f"the oracle with replies spoilt at this rate, by {', '.join(FAULT_KINDS)}",
+            _parse_faulty,
+            "RATE:SEED[:KIND]",
+        ),
+        SkillSourceKind(
+            ScriptResponder.name,
+            'lines {"skill", "node", "reply"} of a file, in order; the node is optional',
+            lambda value: ScriptSource(Path(value)) if value else None,
+            "FILE",
+        ),
+        SkillSourceKind(
+            StoredResponder.name, "the replies of stored runs to the same requests", _parse_stored, "TRACE[,TRACE ...]"
+        ),
+    ),
+    raises=(ReasonerError, UnknownSkillSource, ChatError, WorldError, StoreError),
+)
+"""What replies to skills, by the name that its notation begins with."""
+ASK_SKILLS = (MODEL_SKILLS, OracleResponder.name, ReaderResponder.name)
+"""Those of them that can play the skills of a single question on the Ask page."""
+
+
+def list_skill_choices() -> str:
+    """What can reply to skills, for help texts and messages."""
+    return "; ".join(f"{kind.notation}: {kind.description}" for kind in SKILL_SOURCES.values())
+
+
+def parse_skill_source(text: str) -> SkillSource | None:
+    """Read the value of --skills; None for the model, UnknownSkillSource for an unknown one."""
+    if text == MODEL_SKILLS:
+        return None
+    name, _, value = text.partition(":")
+    if name == PERSON_SKILLS:
+        raise UnknownSkillSource("no person can be asked for replies here; play skills on the Ask page")
+    kind = SKILL_SOURCES.get(name)
+    source = None if kind is None else kind.parse(value)
+    if source is None:
+        raise UnknownSkillSource(f"there are no skills {text!r}; choose one of: {list_skill_choices()}")
+    return source

@@ -32,7 +32,7 @@ from evaluation.metrics import METRICS, GoldAnswer, Metric
 from evaluation.metrics.metric import Unscorable
 from evaluation.scoring import QuestionScore, describe_outcome, list_usages, sample_questions
 from evaluation.shared_model import SharedModel, TotalLimits, answer_in_parallel, ignore_note
-from evaluation.skill_sources import parse_skill_source
+from evaluation.skill_sources import SKILL_SOURCES, parse_skill_source
 from llm.usage import Usage
 from runs.ask import record_model_calls
 from runs.budget import MAX_CONCURRENT_QUESTIONS
@@ -100,7 +100,10 @@ def start_verification(services: Services, project_name: str, spec: RunSpec, *, 
             raise RowNotFound(f"there is no project {project_name!r}; `showhow questions import` makes one")
         listed = verifications.list_gold_questions(session, project.id, answerable=spec.answerable_only)
         begun = verifications.list_verifications(session, project.id) if goes_on else []
-    run = build_run(services, spec.replace(project_id=project.id), name=VERIFICATION_NAME, project=project)
+    plugins = METRICS.record(*METRICS) | SKILL_SOURCES.record(spec.skills.partition(":")[0])
+    run = build_run(
+        services, spec.replace(project_id=project.id, plugins=plugins), name=VERIFICATION_NAME, project=project
+    )
     questions = sample_questions(listed, spec.sample, spec.seed)
     former = next((other for other in begun if _asks_same(other, run) and not find_pin_conflict(services, other)), None)
     if former is not None:
@@ -311,7 +314,8 @@ def _score_by(answer: str, gold: Sequence[GoldAnswer], metrics: Iterable[Metric]
         scores = score_within_limits(answer, gold)
     except Unscorable:
         return []
-    return [MetricScore(metric.name, metric.version, scores[metric.name]) for metric in metrics]
+    scored = (metric for metric in metrics if metric.name in scores)
+    return [MetricScore(metric.name, metric.version, scores[metric.name]) for metric in scored]
 
 
 class AttemptWorker:

@@ -9,6 +9,7 @@ import numpy.typing as npt
 from fewshot_library import dpp
 from fewshot_library.dpp import FloatArray, Kernel, Pick, likelihood_matrix
 from fewshot_library.sequence_similarity import DISTANCES, ActionSequences, ActionSimilarities
+from guard.plugins import Registry
 from option_fields import option
 
 _TOLERANCE = 1e-10
@@ -37,7 +38,6 @@ def sample_kdpp(kernel: Kernel, items: Sequence[int], k: int, seed: int) -> list
     return [items[index] for index in sample]
 
 
-SELECTION_MODES = ("dpp", "relevance", "diversity", "mmr", "random", "static", "sample")
 MAX_SHORTLIST = 300
 """A k-DPP is sampled from this many of the most relevant demonstrations, since it needs all kernel eigenvalues."""
 _COSINE_DECIMALS = 6
@@ -121,7 +121,9 @@ def select_demonstrations(pool: CandidatePool, question: npt.NDArray[np.float32]
     config.check()
     cosines = _question_cosines(pool, question)
     kernel = _kernel_from_cosines(pool, cosines, config)
-    chosen = _SELECTORS[config.mode](pool, kernel, cosines, config)
+    chosen = [int(item) for item in SELECTION_MODES[config.mode].select(pool, kernel, cosines, config)]
+    if len({*chosen}) < len(chosen) or len(chosen) > config.k or not {*chosen} <= {*_available_items(pool, config)}:
+        raise SelectionError(f"the mode {config.mode} chose {chosen}, which are not {config.k} of the demonstrations")
     return Selection(config, dpp.explain_picks(kernel, chosen), cosines)
 
 
@@ -207,13 +209,60 @@ def _available_items(pool: CandidatePool, config: SelectionConfig) -> npt.NDArra
     return np.setdiff1d(np.arange(len(pool)), sorted(config.left_out))
 
 
-_Selector = Callable[[CandidatePool, Kernel, FloatArray, SelectionConfig], Sequence[int]]
-_SELECTORS: dict[str, _Selector] = {
-    "dpp": _select_by_dpp,
-    "relevance": _select_by_relevance,
-    "diversity": _select_by_diversity,
-    "mmr": _select_by_mmr,
-    "random": _select_randomly,
-    "static": _select_first,
-    "sample": _select_by_sampling,
-}
+@dataclass(frozen=True, slots=True)
+class SelectionMode:
+    """A way to select demonstrations."""
+
+    name: str
+    label: str
+    """The name shown on pages."""
+    select: Callable[[CandidatePool, Kernel, FloatArray, SelectionConfig], Sequence[int]]
+    """Chooses indexes of the pool, at most `k`, given the kernel and the cosines of the questions."""
+    hint: str = ""
+    """What the mode does, in one sentence for pages."""
+
+
+SELECTION_MODES = Registry(
+    "selection_modes",
+    SelectionMode,
+    (
+        SelectionMode("dpp", "DPP: relevant and diverse", _select_by_dpp),
+        SelectionMode(
+            "relevance",
+            "Relevance only",
+            _select_by_relevance,
+            "This mode selects the most similar questions, even if their actions are all the same.",
+        ),
+        SelectionMode(
+            "diversity",
+            "Diversity only",
+            _select_by_diversity,
+            "This mode selects demonstrations with different actions, regardless of their questions.",
+        ),
+        SelectionMode(
+            "mmr",
+            "MMR: relevant, with different questions",
+            _select_by_mmr,
+            "This mode trades relevance against similarity of the questions; it ignores the actions.",
+        ),
+        SelectionMode(
+            "random",
+            "Random",
+            _select_randomly,
+            "This mode selects at random; the same seed gives the same picks for every question.",
+        ),
+        SelectionMode(
+            "static",
+            "Static: always the first ones",
+            _select_first,
+            "This mode selects the first demonstrations of the version for every question.",
+        ),
+        SelectionMode(
+            "sample",
+            "Sampled from the DPP",
+            _select_by_sampling,
+            "This mode samples a set with probability proportional to its determinant; the seed decides which set.",
+        ),
+    ),
+    raises=(SelectionError,),
+)

@@ -423,7 +423,7 @@ class ModelRateLimiter:
     def refuse(self, request: StartedRequest, wait: float | None) -> None:
         """Report that the server refused the request because of its limit, and the seconds to wait that it names."""
         with self._store.update(self._model) as state:
-            state.refuse(request.serial, time.time(), wait)
+            state.refuse(request.serial, self._store.now(), wait)
 
     def observe_budgets(self, request: StartedRequest, budgets: Sequence[RateBudget]) -> None:
         """Report what the server says is left of its budgets."""

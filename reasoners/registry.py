@@ -1,6 +1,6 @@
 """The registry of reasoners: what pages, verbs and evaluations need to offer a reasoner and to run it.
 
-A new reasoner is one `ReasonerEntry` in `REASONERS`.
+A new reasoner is one `ReasonerEntry` in `REASONERS`, of ours here or of another package (guard/plugins.py).
 """
 
 from collections.abc import Callable, Mapping
@@ -8,10 +8,12 @@ from dataclasses import Field, dataclass, fields
 from typing import Any
 
 from db.run_spec import DEFAULT_STEP_LIMIT
-from fewshot_library.selection import SelectionConfig
+from fewshot_library.selection import SelectionConfig, SelectionError
+from guard.plugins import Registry
+from llm.errors import ChatError
 from reasoners.atomr.agent import AtomR, AtomROptions
 from reasoners.atomr.skills import AGGREGATE, OPERATE, PLAN
-from reasoners.base import Reasoner
+from reasoners.base import Reasoner, ReasonerError
 from reasoners.baselines.chain_of_knowledge import (
     CORRECT_RATIONALE,
     DRAFT_RATIONALES,
@@ -74,6 +76,8 @@ from reasoners.replay.agent import ReplayOptions, ReplayReasoner
 from reasoners.replay.calls import MAX_CALLS
 from reasoners.skills.skill import Skill
 from reasoners.sources import DIRECT_ANSWER, DIRECT_RAG, SELECT_SOURCES
+from tools.arguments import ToolError
+from worlds.source import SourceError
 
 REPLAY_STEP_LIMIT = MAX_CALLS + 1
 """Replay calls no model, and following a relation of many people takes many steps."""
@@ -414,7 +418,13 @@ _ENTRIES = (
         skills=(TOPICS, SCORE_RELATIONS, REASON_WALK),
     ),
 )
-REASONERS: dict[str, ReasonerEntry] = {entry.name: entry for entry in _ENTRIES}
+REASONERS = Registry(
+    "reasoners",
+    ReasonerEntry,
+    _ENTRIES,
+    raises=(ReasonerError, AgentOptionsError, SelectionError, ChatError, ToolError, SourceError),
+    check=lambda entry: (entry.own_options, entry.selection_config({})),
+)
 
 
 def find_reasoner(name: str) -> ReasonerEntry:

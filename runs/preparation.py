@@ -13,14 +13,16 @@ from db.projects import DEFAULT_INSTRUCTION
 from db.run_spec import MODEL_SKILLS, RunSpec
 from db.traces import load_traces
 from fewshot_library.library import SelectedDemonstrations
+from fewshot_library.selection import SELECTION_MODES
 from llm.profiles import ProfileError, list_changes, profile_to_json
 from llm.types import ModelProfile
 from reasoners.base import Reasoner, Task
 from reasoners.humaniq.options import AgentOptionsError
 from reasoners.prompting.tool_declarations import prompt_versions
-from reasoners.registry import ReasonerEntry, find_reasoner, make_reasoner
+from reasoners.registry import REASONERS, ReasonerEntry, find_reasoner, make_reasoner
 from runs.services import Services
 from settings import DEFAULT_LIBRARY
+from tools.registry import BUILT_IN_TOOLS
 from worlds.open import read_world_metadata
 
 
@@ -71,12 +73,19 @@ def build_run(services: Services, spec: RunSpec, *, name: str, project: Project)
             AnswerFormat.from_json(project.answer_format),
         )
     profile = find_profile(services, spec)
+    plugins = {
+        **spec.plugins,
+        **REASONERS.record(spec.reasoner),
+        **SELECTION_MODES.record(entry.selection_config(spec.options).mode),
+        **BUILT_IN_TOOLS.record(*(tool.name for tool in offered)),
+    }
     pinned = spec.replace(
         library=None if library is None else f"{library.name}:{library.number}",
         profile=None if profile is None else record_profile(profile),
         model=None if profile is None else profile.model,
         prompt_versions=dict(prompts),
         tools=tuple(tool.name for tool in offered),
+        plugins=plugins,
         encoder=services.settings.encoder,
         world_hash=_world_hash(services, project.world),
         code_version=version("showhow"),

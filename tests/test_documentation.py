@@ -105,7 +105,7 @@ def test_the_generated_pages_name_everything():
         assert f"\n## {name}\n" in pages["reasoners"]
     for name in FORMATS:
         assert f"\n| `{name}` |" in pages["formats"]
-    variables = set(re.findall(r'values\.get\("(\w+)"\)', (ROOT / "settings.py").read_text(encoding="utf-8")))
+    variables = set(re.findall(r'values(?:\.get\(|, )"(\w+)"', (ROOT / "settings.py").read_text(encoding="utf-8")))
     assert set(re.findall(r"^\| `(\w+)` \|", pages["settings"], re.MULTILINE)) == variables
 
 

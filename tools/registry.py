@@ -4,9 +4,12 @@ import concurrent.futures
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from threading import Lock
 from typing import TYPE_CHECKING
 
+from guard.plugins import Registry
+from llm.errors import ChatError
 from tools.arguments import ToolError, label_of_name
 from tools.entities import (
     get_head_entities,
@@ -23,7 +26,7 @@ from tools.read import read
 from tools.run_query import run_query
 from tools.search import websearch, wikisearch
 from tools.tool import SourceKind, Tool
-from worlds.source import ErrorKind, World
+from worlds.source import ErrorKind, SourceError, World
 
 if TYPE_CHECKING:
     from tools.external.functions.host import FunctionHost
@@ -34,9 +37,10 @@ SERVER_START_TIMEOUT_SECONDS = 15.0
 """Seconds that a request for tools waits for servers to start."""
 
 # A new tool needs its file and one line here.
-BUILT_IN_TOOLS: dict[str, Tool] = {
-    tool.name: tool
-    for tool in (
+BUILT_IN_TOOLS = Registry(
+    "tools",
+    Tool,
+    (
         Tool.from_function("wikisearch", "Search", wikisearch, SourceKind.TEXT),
         Tool.from_function("read", "Read", read, SourceKind.TEXT),
         Tool.from_function("getWikiDataID", "Find id", get_wikidata_id, SourceKind.GRAPH),
@@ -65,8 +69,9 @@ BUILT_IN_TOOLS: dict[str, Tool] = {
                 Tool.from_function("getHeadEntities", "Follow back", get_head_entities, SourceKind.GRAPH),
             )
         ),
-    )
-}
+    ),
+    raises=(ToolError, SourceError, ChatError),
+)
 
 
 def tool_title(name: str) -> str:
@@ -74,14 +79,17 @@ def tool_title(name: str) -> str:
     return BUILT_IN_TOOLS[name].title if name in BUILT_IN_TOOLS else label_of_name(name)
 
 
-_PLAIN_NAMES = [tool.name for tool in BUILT_IN_TOOLS.values() if tool.name != tool.title.casefold()]
-"""The names that are no words of English, as `read` is one."""
-_NAME_IN_TEXT = re.compile(rf"`({'|'.join(BUILT_IN_TOOLS)})`|\b({'|'.join(_PLAIN_NAMES)})\b")
+@cache
+def _name_in_text() -> re.Pattern[str]:
+    """The names of tools; those that are words of English, as `read` is one, only between backticks."""
+    names = [re.escape(name) for name in BUILT_IN_TOOLS]
+    plain = [re.escape(tool.name) for tool in BUILT_IN_TOOLS.values() if tool.name != tool.title.casefold()]
+    return re.compile(rf"`({'|'.join(names)})`|\b({'|'.join(plain)})\b")
 
 
 def name_tools_by_title(text: str) -> str:
     """A text that models read too, with the titles of built-in tools in place of their names."""
-    return _NAME_IN_TEXT.sub(lambda match: tool_title(match[1] or match[2]), text)
+    return _name_in_text().sub(lambda match: tool_title(match[1] or match[2]), text)
 
 
 def argument_label(tool: str | None, name: str) -> str:
@@ -96,11 +104,16 @@ class ToolProviderStatus:
     """The state of one provider of tools: its tools, and the reason if it or some of them are not available."""
 
     kind: str
-    """ours, function, server or file."""
+    """ours, package, function, server or file."""
     name: str
     origin: str
     tools: tuple[Tool, ...] = ()
     problem: str | None = None
+
+    @property
+    def is_installed(self) -> bool:
+        """Whether it needs no entry in the file of tools."""
+        return self.kind in ("ours", "package")
 
 
 class ToolRegistry:
@@ -210,7 +223,12 @@ class ToolRegistry:
 
         Servers that were not started yet are started.
         """
-        statuses = [ToolProviderStatus("ours", "Showhow", "comes with Showhow", tuple(self.built_in.values()))]
+        packages = BUILT_IN_TOOLS.packages
+        ours = tuple(tool for name, tool in self.built_in.items() if name not in packages)
+        statuses = [ToolProviderStatus("ours", "Showhow", "comes with Showhow", ours)]
+        for package in dict.fromkeys(packages.values()):
+            added = tuple(BUILT_IN_TOOLS[name] for name, owner in packages.items() if owner == package)
+            statuses.append(ToolProviderStatus("package", package, "an installed package", added))
         for name, function in self.config.functions.items():
             loaded = self._load_function(name)
             tools, problem = ((loaded,), None) if isinstance(loaded, Tool) else ((), str(loaded))
@@ -299,13 +317,13 @@ class ToolRegistry:
         return servers
 
 
-def _without_built_in_names(config: ExternalToolsConfig, built_in: Iterable[str]) -> ExternalToolsConfig:
+def _without_built_in_names(config: ExternalToolsConfig, built_in: Mapping[str, Tool]) -> ExternalToolsConfig:
     """The configuration without functions named as a built-in tool; each of them becomes an error."""
     clashes = {
         name: f"The function {name} ({config.functions[name].place}) has the name of a built-in tool; "
         "choose another one."
-        for name in built_in
-        if name in config.functions
+        for name in config.functions
+        if name in built_in
     }
     functions = {name: function for name, function in config.functions.items() if name not in clashes}
     return replace(config, functions=functions, errors={**config.errors, **clashes})

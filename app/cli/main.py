@@ -28,6 +28,7 @@ USER_ERRORS = (
     "guard.destinations:DestinationError",
     "evaluation.metrics.metric:MetricError",
     "evaluation.skill_sources:UnknownSkillSource",
+    "reasoners.base:ReasonerError",
     "guard.input_bounds:InputBoundExceeded",
     "fewshot_library.selection:SelectionError",
     "tasks.task:TaskError",
@@ -56,6 +57,7 @@ VERBS = {
     "ask": Verb("app.cli.ask:ask", "Have a reasoner answer a question, and watch it."),
     "tool": Verb("app.cli.tool:tool", "Call one tool as an annotator would."),
     "tools": Verb("app.cli.tools:app", "List and check the tools, and report their quality."),
+    "plugins": Verb("app.cli.plugins:plugins", "List what other installed packages add."),
     "models": Verb("app.cli.models:app", "List the profiles of language models, and test their servers."),
     "evaluate": Verb("app.cli.evaluate:evaluate", "Measure how well a reasoner answers, by kind of question."),
     "judge": Verb("app.cli.score:judge", "A model judges the answers of a verification, beside people's labels."),
@@ -104,6 +106,8 @@ def _apply_global_options(*, json_progress: JsonProgressOption = False, person: 
 
 
 def _mount_verb(command_line: typer.Typer, name: str, verb: Verb) -> None:
+    import app.services  # noqa: F401, PLC0415 - decides whether plugins are loaded, which the help of verbs lists
+
     module, _, attribute = verb.target.partition(":")
     command: typer.Typer | Callable[..., None] = getattr(importlib.import_module(module), attribute)
     if isinstance(command, typer.Typer):

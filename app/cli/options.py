@@ -12,8 +12,8 @@ import typer
 from app.cli.output import CommandError
 from db.run_spec import DEFAULT_MAX_SECONDS, MODEL_SKILLS, RunLimits, RunSpec
 from evaluation.shared_model import TotalLimits
-from evaluation.skill_sources import SKILL_CHOICES, SkillSource, UnknownSkillSource, parse_skill_source
-from reasoners.humaniq.options import SELECTION_DESCRIPTIONS, AgentOptionsError
+from evaluation.skill_sources import SkillSource, UnknownSkillSource, list_skill_choices, parse_skill_source
+from reasoners.humaniq.options import AgentOptionsError, list_selections
 from reasoners.registry import REASONERS, ReasonerEntry, UnknownReasoner, default_reasoner, find_reasoner
 from runs.budget import MAX_CONCURRENT_QUESTIONS
 from runs.preparation import build_reasoner, find_profile
@@ -112,7 +112,7 @@ class MethodArguments:
     ] = None
     k: Annotated[int | None, typer.Option("-k", min=0, help="Number of demonstrations.")] = None
     mode: Annotated[
-        str | None, typer.Option(help=f"How demonstrations are selected: {', '.join(SELECTION_DESCRIPTIONS)}")
+        str | None, typer.Option(help=f"How demonstrations are selected: {', '.join(list_selections())}")
     ] = None
     option: Annotated[
         list[str] | None,
@@ -127,7 +127,7 @@ class MethodArguments:
 class PlayedMethodArguments(MethodArguments):
     """How questions are answered, and what replies to skills in place of the model."""
 
-    skills: Annotated[str, typer.Option(help=f"What replies to the skills of a reasoner: {SKILL_CHOICES}.")] = (
+    skills: Annotated[str, typer.Option(help=f"What replies to the skills of a reasoner: {list_skill_choices()}.")] = (
         MODEL_SKILLS
     )
 

@@ -32,7 +32,7 @@ def check(*, as_json: AsJson = False) -> None:
     states = _load_states(registry)
     failing_states = [state for state in states if state.problem]
     lines = [f"{_source_name(state)}: {_format_status(state)}" for state in states]
-    if len(states) == 1:
+    if all(state.is_installed for state in states):
         lines.append(f"{services.tools_path} declares no external tools.")
     lines += registry.confinement_notes()
     emit([_source_value(state) for state in states], "\n".join(lines), as_json=as_json)

@@ -6,14 +6,14 @@ from math import exp
 
 import streamlit as st
 
-from app.widgets.page_layout import escape_html
+from app.widgets.page_layout import escape_html, escape_markdown
 from fewshot_library.dpp import Pick
 from fewshot_library.library import LoadedLibrary, SelectedDemonstrations, list_actions
 from fewshot_library.selection import DEFAULT_ALPHA, DEFAULT_GAMMA, SELECTION_MODES, SelectionConfig
 from fewshot_library.sequence_similarity import DISTANCES
 from tools.registry import tool_title
 
-SELECTION_LABELS = {
+_SELECTION_LABELS = {
     "dpp": "Relevant + diverse (DPP)",
     "relevance": "Relevance only",
     "diversity": "Diversity only",
@@ -22,23 +22,6 @@ SELECTION_LABELS = {
     "none": "None",
 }
 """Short labels of the selection modes of reasoners."""
-MODE_LABELS = {
-    "dpp": "DPP: relevant and diverse",
-    "relevance": "Relevance only",
-    "diversity": "Diversity only",
-    "mmr": "MMR: relevant, with different questions",
-    "random": "Random",
-    "static": "Static: always the first ones",
-    "sample": "Sampled from the DPP",
-}
-MODE_HINTS = {
-    "relevance": "This mode selects the most similar questions, even if their actions are all the same.",
-    "diversity": "This mode selects demonstrations with different actions, regardless of their questions.",
-    "mmr": "This mode trades relevance against similarity of the questions; it ignores the actions.",
-    "random": "This mode selects at random; the same seed gives the same picks for every question.",
-    "static": "This mode selects the first demonstrations of the version for every question.",
-    "sample": "This mode samples a set with probability proportional to its determinant; the seed decides which set.",
-}
 REASONS_HINT = "The reasons below still show how the determinantal point process (DPP) scores each pick."
 MAX_PICKS = 8
 """Maximum number of picks on the page; the command line accepts any number."""
@@ -66,13 +49,18 @@ class SelectionOptions:
     leave_out_itself: bool
 
 
+def selection_label(name: str) -> str:
+    """The label of a value of the option `selection` of reasoners."""
+    return _SELECTION_LABELS.get(name) or SELECTION_MODES[name].label
+
+
 def ask_selection_options(key: str) -> SelectionOptions:
     """Draw the fields, with a hint for modes other than the DPP."""
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small", key=f"config_{key}"):
         mode = st.selectbox(
             "Mode",
-            SELECTION_MODES,
-            format_func=MODE_LABELS.__getitem__,
+            list(SELECTION_MODES),
+            format_func=lambda name: SELECTION_MODES[name].label,
             key=f"mode_{key}",
             width=235,
             persist_state="session",
@@ -87,8 +75,8 @@ def ask_selection_options(key: str) -> SelectionOptions:
             help="A demonstration of the same question would give the answer away.",
             persist_state="session",
         )
-    if mode in MODE_HINTS:
-        st.caption(f":material/info: {MODE_HINTS[mode]} {REASONS_HINT}")
+    if hint := SELECTION_MODES[mode].hint:
+        st.caption(f":material/info: {escape_markdown(hint)} {REASONS_HINT}")
     return SelectionOptions(config, leave_out)
 
 

@@ -8,16 +8,18 @@ from evaluation.datasets.graph_answers import COMPMIX, CWQ, GRAILQA, MINTAKA, PA
 from evaluation.datasets.layouts import ColumnNames
 from evaluation.datasets.open_domain_answers import DROP, FRAMES, KILT, POPQA, SQUAD, TRIVIAQA
 from evaluation.datasets.reader import AUTO, QuestionReader, UnreadRecord, open_questions
-from evaluation.datasets.record import CSV, JSONL, QuestionFormat, QuestionRecord
+from evaluation.datasets.record import CSV, JSONL, QuestionFormat, QuestionRecord, UnreadableRecord
 from evaluation.datasets.sparql_answers import LCQUAD2, QALD, SOLVED_QALD, SPINACH
 from evaluation.datasets.text_answers import ATOMR, BLENDQA, CRAG, HOTPOTQA, MUSIQUE, PHANTOMWIKI, STRATEGYQA, TWO_WIKI
 from fiction.questions.question_file import QUESTIONS_FILE
+from guard.plugins import Registry
 from worlds.folder import world_folder
 from worlds.input_files import MalformedFile
 
-QUESTION_FORMATS: dict[str, QuestionFormat] = {
-    question_format.name: question_format
-    for question_format in (
+QUESTION_FORMATS = Registry(
+    "question_formats",
+    QuestionFormat,
+    (
         *(JSONL, CSV),
         *(TWO_WIKI, HOTPOTQA, MUSIQUE),
         *(MINTAKA, COMPMIX),
@@ -26,8 +28,9 @@ QUESTION_FORMATS: dict[str, QuestionFormat] = {
         *(TRIVIAQA, SQUAD, KILT, POPQA),
         *(DROP, FRAMES),
         *(ATOMR, BLENDQA, CRAG, STRATEGYQA, PHANTOMWIKI),
-    )
-}
+    ),
+    raises=(UnreadableRecord,),
+)
 
 
 def list_format_names() -> str:

@@ -7,7 +7,7 @@ records = reader.iter_records()
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from pathlib import Path
@@ -27,6 +27,7 @@ from evaluation.datasets.record import (
     parse_record,
 )
 from evaluation.value_format import format_count
+from guard.plugins import Registry
 from worlds.folder import WorldError
 from worlds.input_files import MalformedFile
 
@@ -223,7 +224,7 @@ def _digest(record: QuestionRecord) -> bytes:
 
 def open_questions(
     file: Path,
-    formats: Mapping[str, QuestionFormat],
+    formats: Registry[QuestionFormat],
     format_name: str = AUTO,
     language: str = "en",
     columns: ColumnNames | None = None,
@@ -244,14 +245,15 @@ def open_questions(
     return QuestionReader(file, layout, form, language)
 
 
-def list_claims(fields: Fields, formats: Mapping[str, QuestionFormat]) -> list[str]:
-    """The names of the formats that have this structure; JSONL only if there is no other."""
+def list_claims(fields: Fields, formats: Registry[QuestionFormat]) -> list[str]:
+    """The names of the formats that have this structure: of others only if ours do not; JSONL if there is no other."""
     specific = (form for form in formats.values() if form not in (JSONL, CSV))
     names = [form.name for form in specific if form.claims(fields)]
+    names = [name for name in names if name not in formats.packages] or names
     return names or ([JSONL.name] if JSONL.claims(fields) else [])
 
 
-def _detect_format(file: Path, layout: Layout, formats: Mapping[str, QuestionFormat]) -> QuestionFormat:
+def _detect_format(file: Path, layout: Layout, formats: Registry[QuestionFormat]) -> QuestionFormat:
     sample = layout.sample()
     if layout.is_table:
         # The cells of a table are texts, so that its columns say less than the fields of JSON.

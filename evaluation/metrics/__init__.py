@@ -4,6 +4,7 @@ Every report of scores has the mean of each of METRICS under its name. `showhow 
 """
 
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from statistics import fmean
 from typing import Any
 
@@ -23,6 +24,7 @@ from evaluation.metrics.metric import (
     GoldAnswer,
     Metric,
     MetricError,
+    Unscorable,
     UnusableValue,
     first_field,
     list_aliases,
@@ -33,15 +35,10 @@ from evaluation.metrics.metric import (
 from evaluation.metrics.multihop import MULTIHOP_METRICS
 from evaluation.metrics.squad import SQUAD_METRICS
 from evaluation.metrics.strategyqa_and_crag import CRAG_METRICS, STRATEGYQA_METRICS
+from guard.plugins import Registry
 from reasoners.answers.extraction import strip_or_none
 
-METRICS = {
-    metric.name: metric
-    for metric in (
-        ANSWER_F1,
-        OFFICIAL_F1,
-    )
-}
+METRICS = Registry("metrics", Metric, (ANSWER_F1, OFFICIAL_F1), raises=(Unscorable,))
 """The metrics that reports show, by name."""
 NO_ANSWER_WORDS = (["no", "answer"], ["none"], ["nothing"], ["nobody"])
 """Normalized answers which state that a question has no answer."""
@@ -87,8 +84,15 @@ def score_answer(answer: str, golds: Sequence[GoldAnswer], metric: Metric = ANSW
 
 
 def score_by_metric(answer: str, golds: Sequence[GoldAnswer]) -> dict[str, float]:
-    """Score an answer by every metric; returns the scores by name."""
-    return {name: score_answer(answer, golds, metric) for name, metric in METRICS.items()}
+    """Score an answer by every metric; returns the scores by name, without a metric of a plugin that fails."""
+    scores: dict[str, float] = {}
+    for name, metric in METRICS.items():
+        try:
+            scores[name] = score_answer(answer, golds, metric)
+        except Unscorable:
+            if name not in METRICS.packages:
+                raise
+    return scores
 
 
 def format_means(report: Mapping[str, Any], decimals: int = 2) -> str:
@@ -145,19 +149,22 @@ def list_gold_answers(gold: Mapping[str, Any]) -> Sequence[GoldAnswer]:
     return [{"text": text, "aliases": aliases}]
 
 
-DATASET_METRICS = {
-    metric.name: metric
-    for metric in (
-        *map(_for_any_dataset, METRICS.values()),
-        *MULTIHOP_METRICS,
-        *HIT_METRICS,
-        *ANSWER_SET_METRICS,
-        *DROP_METRICS,
-        *STRATEGYQA_METRICS,
-        *CRAG_METRICS,
-        *SQUAD_METRICS,
-    )
-}
+DATASET_METRICS = Registry(
+    "dataset_metrics",
+    DatasetMetric,
+    chain(
+        # Lazy: METRICS are listed at the first use, since their packages may import this module.
+        map(_for_any_dataset, METRICS.values()),
+        MULTIHOP_METRICS,
+        HIT_METRICS,
+        ANSWER_SET_METRICS,
+        DROP_METRICS,
+        STRATEGYQA_METRICS,
+        CRAG_METRICS,
+        SQUAD_METRICS,
+    ),
+    raises=(Unscorable, UnusableValue),
+)
 """The metrics of predictions in files, by name."""
 
 

@@ -13,6 +13,7 @@ from fewshot_library.formats.format import (
     ReadResult,
     TraceExport,
     TraceFormat,
+    UnsupportedTrace,
     open_bytes,
     refuse_encoding,
 )
@@ -25,10 +26,12 @@ from fewshot_library.formats.parquet import PARQUET
 from fewshot_library.formats.react import REACT
 from fewshot_library.formats.showhow import SHOWHOW
 from fewshot_library.formats.training_files import DSPY, PREFERENCES, SHAREGPT, SUPERVISED
+from guard.plugins import Registry
 
-FORMATS: dict[str, TraceFormat] = {
-    trace_format.name: trace_format
-    for trace_format in (
+FORMATS = Registry(
+    "trace_formats",
+    TraceFormat,
+    (
         SHOWHOW,
         HUMANIQ,
         HUMANIQ_RUNS,
@@ -45,8 +48,9 @@ FORMATS: dict[str, TraceFormat] = {
         CHATS,
         PREFERENCES,
         SUPERVISED,
-    )
-}
+    ),
+    raises=(FormatError, UnsupportedTrace),
+)
 """By name; a file is detected by the first that recognizes it."""
 HEAD_BYTES = 65_536
 """Bytes of a file's beginning by which its format is detected."""

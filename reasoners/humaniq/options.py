@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
 
-from fewshot_library.selection import SelectionConfig
+from fewshot_library.selection import SELECTION_MODES, SelectionConfig
 from llm.profiles import DEFAULT_CONTEXT_WINDOW
 
 DEFAULT_REPLY_TOKENS = 1_500
@@ -42,6 +42,11 @@ OPTION_CHOICES: dict[str, Mapping[str, str]] = {
     "merge": MERGE_STRATEGIES,
 }
 """The options of AgentOptions with fixed choices: for each option, its values with a description."""
+
+
+def list_selections() -> dict[str, str]:
+    """The values of the option `selection` with their descriptions, the modes of other packages included."""
+    return SELECTION_DESCRIPTIONS | {name: SELECTION_MODES[name].hint for name in SELECTION_MODES.packages}
 
 
 def choice(default: str, choices: Mapping[str, str]) -> Any:
@@ -103,7 +108,8 @@ class AgentOptions:
     """The seed of random choices."""
 
     def __post_init__(self) -> None:
-        for name, known in OPTION_CHOICES.items():
+        for name, choices in OPTION_CHOICES.items():
+            known = list_selections() if name == "selection" else choices
             if getattr(self, name) not in known:
                 raise AgentOptionsError(f"there is no {name} {getattr(self, name)!r}; choose one of {', '.join(known)}")
         if self.k < 0:
@@ -139,7 +145,7 @@ class AgentOptions:
     def selection_config(self) -> SelectionConfig:
         """Return how demonstrations are selected."""
         k = {"one": 1, "none": 0}.get(self.selection, self.k)
-        mode = self.selection if self.selection in ("relevance", "diversity", "random") else "dpp"
+        mode = "dpp" if self.selection in ("one", "none") else self.selection
         return SelectionConfig(k=k, mode=mode, seed=self.seed)
 
     @property

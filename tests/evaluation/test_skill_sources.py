@@ -13,7 +13,6 @@ from db.models import Question, Step
 from db.runs import RunOutcome
 from evaluation.gold_reasoning import GoldReasoning
 from evaluation.skill_sources import (
-    SKILL_CHOICES,
     Fault,
     FaultyResponder,
     ScriptedReply,
@@ -22,6 +21,7 @@ from evaluation.skill_sources import (
     StoredResponder,
     StoredSource,
     UnknownSkillSource,
+    list_skill_choices,
     parse_skill_source,
 )
 from fiction.universe.options import GenerationOptions
@@ -174,8 +174,8 @@ def test_sources_are_listed_and_parsed():
     assert parse_skill_source("script:a.jsonl") == ScriptSource(Path("a.jsonl"))
     first, second = uuid4(), uuid4()
     assert parse_skill_source(f"stored:{first},{second}") == StoredSource((first, second))
-    assert "script:FILE: " in SKILL_CHOICES
-    assert "stored:TRACE" in SKILL_CHOICES
+    assert "script:FILE: " in list_skill_choices()
+    assert "stored:TRACE" in list_skill_choices()
     for text in ("script", "script:", "stored:", "stored:x"):
         with pytest.raises(UnknownSkillSource, match="there are no skills"):
             parse_skill_source(text)

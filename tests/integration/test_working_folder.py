@@ -16,7 +16,17 @@ pytestmark = pytest.mark.long
 
 SHOWHOW = Path(sys.executable).with_name("showhow")
 ROOMS = ("app", "db", "evaluation", "guard", "llm", "reasoners", "runs", "settings", "tools", "worlds")
-PACKAGES = ("sitecustomize", "usercustomize", "numpy", "sqlalchemy", "pydantic", "streamlit", "pyoxigraph", "langchain")
+PACKAGES = (
+    "sitecustomize",
+    "usercustomize",
+    "numpy",
+    "sqlalchemy",
+    "pydantic",
+    "streamlit",
+    "pyoxigraph",
+    "langchain",
+    "planted",
+)
 FUNCTION = "def count_words(text: str) -> int:\n    '''Count the words of a text.'''\n    return len(text.split())\n"
 START_JOB = """
 import sys
@@ -43,6 +53,10 @@ def folder(tmp_path: Path) -> Path:
     for name in {*sys.stdlib_module_names, *ROOMS, *PACKAGES}:
         # It must not fail, since an import that fails may be caught.
         (tmp_path / f"{name}.py").write_text(f"open({str(tmp_path / 'imported')!r}, 'a').write({name!r} + '\\n')\n")
+    planted = tmp_path / "planted-1.0.dist-info"
+    planted.mkdir()
+    (planted / "METADATA").write_text("Metadata-Version: 2.1\nName: planted\nVersion: 1.0\n")
+    (planted / "entry_points.txt").write_text("[showhow.reasoners]\nplanted = planted:ENTRY\n")
     return tmp_path
 
 
@@ -59,10 +73,16 @@ def imported(folder: Path) -> list[str]:
     "command",
     [
         [SHOWHOW, "world", "query", "default", "SELECT * { ?s ?p ?o } LIMIT 1"],
+        [SHOWHOW, "plugins"],
         [SHOWHOW, "tool", "count_words", "text=one two", "--world", "default"],
         [sys.executable, "-P", "-c", START_JOB],
     ],
-    ids=["a query, in the process of a graph", "a function, in its process", "a job of a page"],
+    ids=[
+        "a query, in the process of a graph",
+        "the entry points of a package",
+        "a function, in its process",
+        "a job of a page",
+    ],
 )
 def test_a_verb_and_the_processes_that_it_starts_import_nothing_from_there(command: list, home: Path, folder: Path):
     done = subprocess.run(command, cwd=folder, env=environment(home), capture_output=True, text=True, check=False)

@@ -9,8 +9,9 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -22,7 +23,9 @@ from llm.rate_limiter import (
     RATE_LIMITS_FILE_NAME,
     LimitState,
     LimitStore,
+    ModelRateLimiter,
     RequestLimits,
+    SharedLimitStore,
     StartedRequest,
     get_rate_limiter_of_model,
 )
@@ -348,3 +351,36 @@ def test_a_new_file_of_limits_is_opened_by_many_at_once(tmp_path: Path) -> None:
                 state.started += 1
         with stores[0].update("model") as state:
             assert state.started == 6
+
+
+class ShiftedBackend:
+    """The limits of several machines by a clock that is not that of this machine."""
+
+    def __init__(self, shift: float) -> None:
+        self.shift = shift
+        self.values: dict[str, object] = {}
+
+    def now(self) -> float:
+        return time.time() + self.shift
+
+    @contextmanager
+    def update(self, _name: str) -> Iterator[dict[str, object]]:
+        yield self.values
+
+    def try_slot(self, _name: str, _slots: int) -> None:
+        return None
+
+    def close(self) -> None:
+        pass
+
+
+@pytest.mark.parametrize("shift", [-3600.0, 0.0, 3600.0])
+def test_a_pause_is_by_the_clock_that_the_machines_share(shift):
+    backend = ShiftedBackend(shift)
+    limiter = ModelRateLimiter("model", SharedLimitStore(backend))
+    request = limiter.acquire(1, RequestLimits(), time.monotonic() + 60)
+    before = backend.now()
+    limiter.refuse(request, 3000.0)
+    assert before + 3000 <= backend.values["paused_until"] <= backend.now() + 3000
+    with pytest.raises(ChatRateLimited, match="accepts no requests for another"):
+        limiter.acquire(1, RequestLimits(), time.monotonic() + 10)

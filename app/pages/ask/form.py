@@ -11,7 +11,7 @@ import streamlit as st
 from app.field_docstrings import read_field_docstrings
 from app.widgets.choices import list_places_to_ask, parse_place, place_to_ask
 from app.widgets.page_layout import escape_markdown, format_sentence
-from app.widgets.selection_form import SELECTION_LABELS
+from app.widgets.selection_form import selection_label
 from db.database import Database
 from db.libraries import list_versions
 from db.run_spec import DEFAULT_MAX_SECONDS, MODEL_SKILLS, RunLimits, RunSpec
@@ -21,7 +21,7 @@ from evaluation.answer_notation import find_project_notation
 from evaluation.gold_comparison import find_gold_responder
 from evaluation.skill_sources import ASK_SKILLS, SKILL_SOURCES
 from llm.types import DEFAULT_PROFILE_NAME, ModelProfile
-from reasoners.humaniq.options import OPTION_CHOICES, SELECTION_DESCRIPTIONS, AgentOptions
+from reasoners.humaniq.options import OPTION_CHOICES, AgentOptions, list_selections
 from reasoners.registry import REASONERS, ReasonerEntry, default_reasoner, reasoner_title
 from runs.ask import ActiveRun, AskRequest
 from runs.preparation import find_entry, needs_model
@@ -328,13 +328,11 @@ def _select_library(database: Database, *, is_used: bool) -> str | None:
 def _select_demonstration_options() -> dict[str, Any]:
     selection = st.selectbox(
         "Demonstrations",
-        list(SELECTION_DESCRIPTIONS),
-        format_func=SELECTION_LABELS.__getitem__,
+        list(list_selections()),
+        format_func=selection_label,
         key="ask_selection",
         width=210,
-        help="  \n".join(
-            f"{SELECTION_LABELS[name]}: {description}" for name, description in SELECTION_DESCRIPTIONS.items()
-        ),
+        help="  \n".join(f"{selection_label(name)}: {description}" for name, description in list_selections().items()),
         persist_state="session",
     )
     k = st.number_input(
@@ -415,7 +413,7 @@ def _select_skill_source(entry: ReasonerEntry) -> str:
     chosen: str = st.selectbox(
         "Other skills are played by",
         ASK_SKILLS,
-        format_func=SKILL_SOURCES.__getitem__,
+        format_func=lambda name: SKILL_SOURCES[name].description,
         key=f"ask_{entry.name}_skills",
         width=FIELD_WIDTH,
         help="Gold reasoning plays the skills of the questions of a generated world, and needs no model.",

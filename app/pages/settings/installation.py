@@ -7,6 +7,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import streamlit as st
 
+from app.plugins import list_plugin_problems, list_plugins
 from app.widgets.job_panel import JobKind, show_verb_job, start_verb_job
 from app.widgets.page_layout import (
     SHORTCUTS_COOKIE,
@@ -125,6 +126,24 @@ def show_installation(services: Services, person: User) -> None:
     _show_live_worlds(services)
     st.header("Tools of others", anchor=False)
     _show_external_tools(services)
+    st.header("Plugins", anchor=False)
+    _show_plugins(services)
+
+
+def _show_plugins(services: Services) -> None:
+    """Draw what other installed packages add, and what of it is left out."""
+    entries = list_plugins()
+    rows = [[TableCell(entry.name), TableCell(entry.kind), TableCell(entry.package)] for entry in entries]
+    if rows:
+        show_table(("name", "kind", "package"), rows, key="plugins", label="Plugins")
+    if problems := list(list_plugin_problems()):
+        st.warning("\n\n".join(map(escape_markdown, problems)))
+    if not services.settings.plugins:
+        st.caption("They are turned off by SHOWHOW_PLUGINS=0.")
+    elif not rows and not problems:
+        st.caption(
+            "No other installed package adds reasoners, tools, metrics, formats, selection modes or skill sources."
+        )
 
 
 def _size_cell(folder: Path) -> TableCell:
@@ -170,7 +189,7 @@ def _show_external_tools(services: Services) -> None:
     """Draw the functions and servers that the file of tools declares, each with its tools or what is wrong."""
     place = escape_markdown(str(services.tools_path))
     try:
-        providers = [entry for entry in services.tool_registry().provider_statuses() if entry.kind != "ours"]
+        providers = [entry for entry in services.tool_registry().provider_statuses() if not entry.is_installed]
     except ToolError as error:
         st.error(format_sentence(str(error)))
         return

@@ -5,7 +5,7 @@ import streamlit as st
 from app.widgets.choices import list_versions
 from app.widgets.job_panel import VERIFICATION_JOB, start_verb_job
 from app.widgets.page_layout import escape_markdown
-from app.widgets.selection_form import SELECTION_LABELS
+from app.widgets.selection_form import selection_label
 from db.database import Database
 from db.models import Project
 from db.renaming import MAX_TITLE_LENGTH
@@ -16,7 +16,7 @@ from evaluation.scoring import (
 from evaluation.value_format import format_money
 from llm.profiles import ProfileError
 from llm.types import DEFAULT_PROFILE_NAME
-from reasoners.humaniq.options import SELECTION_DESCRIPTIONS
+from reasoners.humaniq.options import list_selections
 from reasoners.registry import REASONERS, default_reasoner
 from runs.budget import MAX_CONCURRENT_QUESTIONS
 from runs.services import Services
@@ -118,8 +118,8 @@ def _show_model_fields(profiles: list[str]) -> list[str]:
         )
         mode = st.selectbox(
             "Demonstrations",
-            list(SELECTION_DESCRIPTIONS),
-            format_func=SELECTION_LABELS.__getitem__,
+            list(list_selections()),
+            format_func=selection_label,
             key="verify_mode",
             width=200,
         )

@@ -263,9 +263,15 @@ WALKS: dict[str, Callable[[Walk], None]] = {
     "how-to/live-wikipedia.md": nothing,
     "how-to/several-machines.md": nothing,
     "how-to/telemetry.md": nothing,
+    "how-to/plugins.md": nothing,
     "how-to/backup.md": backup,
 }
-NOT_RUN = {"how-to/install-and-serve.md": 1, "how-to/live-wikipedia.md": 2, "how-to/table-for-a-paper.md": 2}
+NOT_RUN = {
+    "how-to/install-and-serve.md": 1,
+    "how-to/live-wikipedia.md": 2,
+    "how-to/table-for-a-paper.md": 2,
+    "how-to/plugins.md": 3,
+}
 """How many blocks of a page are left out, each with its reason in the page."""
 
 
