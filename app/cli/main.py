@@ -17,21 +17,7 @@ from app.cli.output import CommandError
 from app.progress import print_error, write_json_progress
 from app.redacted_output import redact_output
 from guard.environment import take_environment
-
-USER_ERRORS = (
-    "db.database:StoreError",
-    "worlds.source:SourceError",
-    "worlds.folder:WorldError",
-    "llm.errors:ChatError",
-    "tools.arguments:ToolError",
-    "settings:SettingsError",
-    "guard.destinations:DestinationError",
-    "evaluation.metrics.metric:MetricError",
-    "evaluation.skill_sources:UnknownSkillSource",
-    "guard.input_bounds:InputBoundExceeded",
-)
-"""The errors whose message is written for the user, as `module:class`; classes would make `--help` load every room."""
-
+from guard.user_errors import user_error_types
 
 @dataclass(frozen=True, slots=True)
 class Verb:
@@ -109,17 +95,6 @@ def _run_unloaded_verb() -> None:
     raise AssertionError("a verb was run without being loaded")
 
 
-def user_error_types() -> tuple[type[Exception], ...]:
-    """The errors that end a verb with one line; any other exception is a defect and keeps its traceback."""
-    types: list[type[Exception]] = [CommandError]
-    for target in USER_ERRORS:
-        module, _, attribute = target.partition(":")
-        # A module that the verb did not load cannot have raised.
-        if module in sys.modules:
-            types.append(getattr(sys.modules[module], attribute))
-    return tuple(types)
-
-
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line with these arguments, or with those of this process; always ends with SystemExit."""
     if arguments is None:
@@ -143,6 +118,6 @@ def _run(arguments: list[str]) -> None:
     verb_name = next((word for word in arguments if not word.startswith("-")), None)
     try:
         build_command_line(verb_name)(arguments, prog_name="showhow")
-    except user_error_types() as error:
+    except (CommandError, *user_error_types()) as error:
         print_error(str(error))
         sys.exit(1)

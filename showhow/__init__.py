@@ -1,0 +1,75 @@
+"""Showhow for notebooks and other programs: what the verbs do, as typed functions.
+
+>>> import showhow
+>>> home = showhow.Home.temporary()
+>>> world = showhow.World.generate("village", people=60, depth=6, per_template=3, home=home)
+>>> library = world.demonstrations(10)
+>>> picks = library.select("Who is the mother of the friend of Ada?", k=3)
+>>> [message["role"] for message in picks.as_messages()][:2]
+['system', 'user']
+>>> home.close()
+
+Worlds, libraries, runs and model profiles are those of a home: the one of the verbs, another folder, or a temporary one.
+Every error is a ShowhowError with one sentence. What is not named here is private and changes without notice.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from showhow.clashes import refuse_clashes
+
+refuse_clashes()
+
+if TYPE_CHECKING:
+    from runs.budget import RunLimits
+    from showhow.answers import Answer, ask
+    from showhow.demonstrations import Library, PickedExample, Picks
+    from showhow.errors import ShowhowError
+    from showhow.evaluations import Evaluation, TotalLimits, evaluate
+    from showhow.example_selector import ExampleSelector
+    from showhow.homes import Home
+    from showhow.places import World
+
+__all__ = [
+    "Answer",
+    "Evaluation",
+    "ExampleSelector",
+    "Home",
+    "Library",
+    "PickedExample",
+    "Picks",
+    "RunLimits",
+    "ShowhowError",
+    "TotalLimits",
+    "World",
+    "ask",
+    "evaluate",
+]
+
+_MODULES = {
+    "Answer": "showhow.answers",
+    "ask": "showhow.answers",
+    "Evaluation": "showhow.evaluations",
+    "TotalLimits": "showhow.evaluations",
+    "evaluate": "showhow.evaluations",
+    "ExampleSelector": "showhow.example_selector",
+    "Home": "showhow.homes",
+    "Library": "showhow.demonstrations",
+    "PickedExample": "showhow.demonstrations",
+    "Picks": "showhow.demonstrations",
+    "RunLimits": "runs.budget",
+    "ShowhowError": "showhow.errors",
+    "World": "showhow.places",
+}
+"""Where each name is defined; a module is imported with its first use, since the encoder and LangChain take seconds."""
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULES:
+        raise AttributeError(f"showhow has no {name!r}; it has {', '.join(__all__)}")
+    value = globals()[name] = getattr(import_module(_MODULES[name]), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return [*__all__]
