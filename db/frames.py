@@ -62,7 +62,9 @@ def _choose_attempts(query: Select[Any], _conditions: RowConditions, run: UUID |
     query = query.join(Question, Question.id == Attempt.question_id).outerjoin(Trace, Trace.id == Attempt.trace_id)
     # A run goes on with a question that was removed; of removed runs only the one that is asked for is listed.
     query = query.where(Run.removal_id.is_(None) if run is None else Run.id == run)
-    return query.order_by(Run.started_at, Run.id, Attempt.position, Attempt.repetition).execution_options(**WITH_REMOVED)
+    return query.order_by(Run.started_at, Run.id, Attempt.position, Attempt.repetition).execution_options(
+        **WITH_REMOVED
+    )
 
 
 def _choose_scores(query: Select[Any], conditions: RowConditions, run: UUID | None) -> Select[Any]:

@@ -203,9 +203,7 @@ def load_model(profile: ModelProfile) -> LangChainModel:
         proxy = choose_proxy(profile.proxy, address)
         server = httpx2.URL(address).netloc.decode() if profile.base_url else name
         key_variable = variable or "the variable that the profile names"
-        return LangChainModel(
-            model, ModelEndpoint(name, server, redactor_of(read_secrets(model)), key_variable, proxy)
-        )
+        return LangChainModel(model, ModelEndpoint(name, server, redactor_of(read_secrets(model)), key_variable, proxy))
     raise failure
 
 

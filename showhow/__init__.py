@@ -9,7 +9,7 @@
 ['system', 'user']
 >>> home.close()
 
-Worlds, libraries, runs and model profiles are those of a home: the one of the verbs, another folder, or a temporary one.
+Worlds, libraries, runs and model profiles are those of a home: that of the verbs, another folder, or a temporary one.
 Every error is a ShowhowError with one sentence. What is not named here is private and changes without notice.
 """
 
@@ -21,11 +21,12 @@ from showhow.clashes import refuse_clashes
 refuse_clashes()
 
 if TYPE_CHECKING:
+    from evaluation.shared_model import TotalLimits
     from runs.budget import RunLimits
     from showhow.answers import Answer, ask
     from showhow.demonstrations import Library, PickedExample, Picks
     from showhow.errors import ShowhowError
-    from showhow.evaluations import Evaluation, TotalLimits, evaluate
+    from showhow.evaluations import Evaluation, evaluate
     from showhow.example_selector import ExampleSelector
     from showhow.homes import Home
     from showhow.places import World
@@ -50,7 +51,7 @@ _MODULES = {
     "Answer": "showhow.answers",
     "ask": "showhow.answers",
     "Evaluation": "showhow.evaluations",
-    "TotalLimits": "showhow.evaluations",
+    "TotalLimits": "evaluation.shared_model",
     "evaluate": "showhow.evaluations",
     "ExampleSelector": "showhow.example_selector",
     "Home": "showhow.homes",

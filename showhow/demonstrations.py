@@ -12,6 +12,8 @@ from db.libraries import Demonstration, DemonstrationFilter
 from db.projects import DEFAULT_INSTRUCTION
 from db.trace_record import TraceRecord
 from fewshot_library.formats.few_shot_prompt import write_prompt_messages, write_prompt_text
+from fewshot_library.formats.react import record_to_transcript
+from fewshot_library.formats.react_text import format_transcript
 from fewshot_library.library import (
     FreezeOptions,
     LoadedLibrary,
@@ -64,11 +66,17 @@ class PickedExample:
         behind = f"; next best, {self.lead:.3f} behind: {self.runner_up}" if self.runner_up and self.lead else ""
         return f"relevance {self.relevance:.3f}, novelty {self.novelty:.3f}, {gain}{behind}"
 
+    def as_text(self) -> str:
+        """The trace as one text with Thought, Action, Action Input and Observation."""
+        return format_transcript(record_to_transcript(self.record).strip_values())
+
 
 class Picks(Sequence[PickedExample]):
     """The demonstrations that were selected for a question, the first pick first."""
 
-    def __init__(self, selected: SelectedDemonstrations, library: LoadedLibrary, records: Sequence[TraceRecord]) -> None:
+    def __init__(
+        self, selected: SelectedDemonstrations, library: LoadedLibrary, records: Sequence[TraceRecord]
+    ) -> None:
         self.question = selected.question
         self.mode = selected.selection.config.mode
         self.log_det = selected.selection.log_det
@@ -149,7 +157,7 @@ class Library:
     (2, 'relevance')
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - called here only
         self,
         demonstrations: Sequence[Demonstration],
         load_records: Callable[[Sequence[UUID]], list[TraceRecord]],
@@ -225,9 +233,7 @@ class Library:
         def open_library() -> LoadedLibrary:
             return LoadedLibrary.load(demonstrations, _encoder(home))
 
-        return cls(
-            demonstrations, lambda ids: [by_id[key] for key in ids], open_library, home=home, remarks=remarks
-        )
+        return cls(demonstrations, lambda ids: [by_id[key] for key in ids], open_library, home=home, remarks=remarks)
 
     def __len__(self) -> int:
         return len(self._demonstrations)

@@ -10,7 +10,7 @@ from pathlib import Path
 from shutil import rmtree
 from threading import Lock
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from guard.environment import read_environment
 from runs.services import Services
@@ -101,7 +101,9 @@ class Home:
         return self._tabulate("score", run=run)
 
     @in_one_sentence()
-    def _tabulate(self, kind: str, *, status: str | Sequence[str] | None = None, **conditions: str | None) -> Any:
+    def _tabulate(
+        self, kind: str, *, status: str | Sequence[str] | None = None, **conditions: str | None
+    ) -> "pd.DataFrame":
         import pandas as pd  # noqa: PLC0415 - it takes half a second to import
 
         from db.frames import TABLES, RowConditions, list_rows  # noqa: PLC0415 - as above

@@ -19,6 +19,7 @@ from app.redacted_output import redact_output
 from guard.environment import take_environment
 from guard.user_errors import user_error_types
 
+
 @dataclass(frozen=True, slots=True)
 class Verb:
     """Where a verb is defined (`module:attribute`, a Typer app or a function), and its line in `showhow --help`."""
@@ -95,6 +96,11 @@ def _run_unloaded_verb() -> None:
     raise AssertionError("a verb was run without being loaded")
 
 
+def _user_errors() -> tuple[type[Exception], ...]:
+    """The errors that end a verb with one line; any other exception is a defect and keeps its traceback."""
+    return CommandError, *user_error_types()
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line with these arguments, or with those of this process; always ends with SystemExit."""
     if arguments is None:
@@ -118,6 +124,6 @@ def _run(arguments: list[str]) -> None:
     verb_name = next((word for word in arguments if not word.startswith("-")), None)
     try:
         build_command_line(verb_name)(arguments, prog_name="showhow")
-    except (CommandError, *user_error_types()) as error:
+    except _user_errors() as error:
         print_error(str(error))
         sys.exit(1)
