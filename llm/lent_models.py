@@ -2,6 +2,7 @@
 
 import inspect
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from langchain_core.language_models import BaseChatModel
@@ -40,7 +41,11 @@ class _LentLangChainModel(LangChainModel):
     def reply(self, request: ChatRequest, seconds: float) -> ChatReply:
         if request.tools and type(self._model).bind_tools is BaseChatModel.bind_tools:
             raise ChatBadRequest(f"{self._endpoint.model} takes no tools")
-        return super().reply(request, seconds)
+        # Streams of models of others need not say how they ended, so that a broken one could not be told.
+        reply = super().reply(replace(request, on_text=None), seconds)
+        if request.on_text is not None:
+            request.on_text(reply.text)
+        return reply
 
 
 class FunctionModel:

@@ -107,7 +107,7 @@ class Services:
     def model_profiles(self) -> dict[str, ModelProfile]:
         """All profiles by name, without keys; the first is the default: that of the environment, else the oldest."""
         settings = self.settings
-        stored = self.profile_file.load() | {name: profile for name, (profile, _) in self._lent_models.items()}
+        stored = self.profile_file.load()
         if settings.model is None:
             return stored
         default = ModelProfile(
@@ -123,8 +123,10 @@ class Services:
     def model_profile(self, name: str | None = None) -> ModelProfile | None:
         """The profile of this name, by default the first, with its limits and its key; None if there is none at all.
 
-        ProfileError if there is no profile of this name.
+        One that the program lends is never the default. ProfileError if there is no profile of this name.
         """
+        if name in self._lent_models:
+            return self.complete_profile(self._lent_models[name][0])
         profiles = self.model_profiles()
         if name is not None and name not in profiles:
             known = f"there are {', '.join(profiles)}" if profiles else "there is none"

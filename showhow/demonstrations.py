@@ -120,12 +120,11 @@ class Picks(Sequence[PickedExample]):
 
         Another `question` than the one of the selection may be asked; "" for the demonstrations alone.
         """
-        messages = write_prompt_messages(self._records, instruction, question or self.question)
-        return messages[:-1] if question == "" else messages
+        return write_prompt_messages(self._records, instruction, self.question if question is None else question)
 
     def as_text(self, instruction: str = DEFAULT_INSTRUCTION, question: str | None = None) -> str:
         """The prompt as one text with Thought, Action, Action Input and Observation."""
-        return write_prompt_text(self._records, instruction, question or self.question)
+        return write_prompt_text(self._records, instruction, self.question if question is None else question)
 
     def as_dspy(self) -> list[dict[str, Any]]:
         """The fields of examples of DSPy, as its ReAct has them: question, trajectory and answer.

@@ -33,7 +33,7 @@ def choose_config(
     """The configuration of a run; ShowhowError for what it lacks."""
     services = home.services
     profile = services.lend_model(model) if model is not None and not isinstance(model, str) else model
-    has_model = bool(services.model_profiles())
+    has_model = model is not None or bool(services.model_profiles())
     entry = find_reasoner(reasoner) if reasoner else default_reasoner(has_model=has_model)
     if isinstance(library, Library) and library.reference is None:
         raise ShowhowError("runs name the version that they use: give this library a name with its method store")
