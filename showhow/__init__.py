@@ -1,13 +1,14 @@
 """Showhow for notebooks and other programs: what the verbs do, as typed functions.
 
->>> import showhow
->>> home = showhow.Home.temporary()
->>> world = showhow.World.generate("village", people=60, depth=6, per_template=3, home=home)
->>> library = world.demonstrations(10)
+    home = showhow.Home.temporary()
+    world = showhow.World.generate("village", people=60, depth=4, per_template=1, home=home)
+    library = world.demonstrations(12).store("village")
+
 >>> picks = library.select("Who is the mother of the friend of Ada?", k=3)
 >>> [message["role"] for message in picks.as_messages()][:2]
 ['system', 'user']
->>> home.close()
+
+The examples of the docstrings go on with these.
 
 Worlds, libraries, runs and model profiles are those of a home: that of the verbs, another folder, or a temporary one.
 Every error is a ShowhowError with one sentence. What is not named here is private and changes without notice.

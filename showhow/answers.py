@@ -87,12 +87,9 @@ def ask(  # noqa: PLR0913 - those of the verb
     there is one. `options` are the reasoner's own, such as k and selection. `on_step` is called with each step as it
     begins and ends. A question without an answer is no error: `failure` says why.
 
-    >>> with Home.temporary() as home:
-    ...     world = World.generate("village", people=60, depth=6, per_template=3, home=home)
-    ...     library = world.demonstrations(12).store("village")
-    ...     answer = ask("Who is the mother of Nobody?", world=world, library=library)
-    ...     answer.ending
-    'refused'
+    >>> answer = ask("Who is the mother of Nobody?", world=world, library=library)
+    >>> answer.ending, answer.text
+    ('refused', None)
     """
     chosen_home = find_home(
         home, world.home if isinstance(world, World) else None, library.home if isinstance(library, Library) else None

@@ -150,9 +150,9 @@ class Picks(Sequence[PickedExample]):
 class Library:
     """Demonstrations to select from: a version of a home, or the traces of a file.
 
-    >>> library = Library.load("docs/how-to/demonstrations.jsonl")
-    >>> picks = library.select("Which rivers flow into Lake Constance?", k=2)
-    >>> len(picks), picks[0].explanation.split(",")[0][:9]
+    >>> library = Library.load("village:1", home=home)
+    >>> picks = library.select("Who are the uncles of Ada?", k=2)
+    >>> len(picks), picks[0].explanation.split()[0]
     (2, 'relevance')
     """
 

@@ -97,11 +97,9 @@ def evaluate(  # noqa: PLR0913 - those of the verb
     `limits` are those of each question, `total` of all together. `on_progress` gets how many are done, and of how many.
     ShowhowError if the server of the model failed; what is stored then is continued by `showhow verify --go-on`.
 
-    >>> with Home.temporary() as home:
-    ...     world = World.generate("village", people=60, depth=6, per_template=3, home=home)
-    ...     result = evaluate(world=world, library=world.demonstrations(12).store("village"), limit=5)
-    ...     result.figures["questions"], len(result.scores)
-    (5, 5)
+    >>> result = evaluate(world=world, library=library, limit=3)
+    >>> result.figures["questions"], len(result.scores)
+    (3, 3)
     """
     chosen_home = find_home(
         home, world.home if isinstance(world, World) else None, library.home if isinstance(library, Library) else None

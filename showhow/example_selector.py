@@ -14,7 +14,7 @@ class ExampleSelector(BaseExampleSelector):
     Each example has `question`, `answer` and `trace`, which is the trace as text.
 
     >>> from langchain_core.prompts import FewShotPromptTemplate, PromptTemplate
-    >>> selector = ExampleSelector(Library.load("docs/how-to/demonstrations.jsonl"), k=2)
+    >>> selector = ExampleSelector(library, k=2)
     >>> prompt = FewShotPromptTemplate(
     ...     example_selector=selector,
     ...     example_prompt=PromptTemplate.from_template("{question} {answer}"),

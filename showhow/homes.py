@@ -26,9 +26,9 @@ ResultT = TypeVar("ResultT")
 class Home:
     """A home, opened. Functions without one use that of the verbs: `SHOWHOW_HOME`, or the user's data folder.
 
-    >>> with Home.temporary() as home:
-    ...     home.traces().columns.to_list()[:3]
-    ['trace', 'project', 'question_id']
+    >>> with Home.temporary() as other:
+    ...     len(other.traces())
+    0
     """
 
     def __init__(self, services: Services, *, is_temporary: bool = False) -> None:

@@ -16,10 +16,8 @@ if TYPE_CHECKING:
 class World:
     """A world of a home: articles, a graph and web pages, as far as it has them.
 
-    >>> with Home.temporary() as home:
-    ...     world = World.generate("village", people=30, depth=4, per_template=2, home=home)
-    ...     world.info["people"], len(world.search("Who is a friend?", k=2))
-    (30, 2)
+    >>> world.info["people"], len(world.search("Who is a friend?", k=2))
+    (60, 2)
     """
 
     def __init__(self, name: str, home: Home) -> None:
