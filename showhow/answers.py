@@ -87,7 +87,7 @@ def ask(  # noqa: PLR0913 - those of the verb
     there is one. `options` are the reasoner's own, such as k and selection. `on_step` is called with each step as it
     begins and ends. A question without an answer is no error: `failure` says why.
 
-    >>> answer = ask("Who is the mother of Nobody?", world=world, library=library)
+    >>> answer = ask("Why is the sky blue?", world=world, library=library)
     >>> answer.ending, answer.text
     ('refused', None)
     """

@@ -3,7 +3,12 @@
 from pathlib import Path
 
 import pytest
-from langchain_core.prompts import ChatPromptTemplate, FewShotChatMessagePromptTemplate
+from langchain_core.prompts import (
+    ChatPromptTemplate,
+    FewShotChatMessagePromptTemplate,
+    FewShotPromptTemplate,
+    PromptTemplate,
+)
 
 from fewshot_library.formats import FORMATS, find_writer
 from fewshot_library.formats.format import TraceExport
@@ -92,10 +97,19 @@ def test_langchain_selects_the_examples_of_a_prompt(village):
     selector = ExampleSelector(village.library, k=2, key="task", mode="relevance")
     pair = ChatPromptTemplate.from_messages([("human", "{question}"), ("ai", "{answer}")])
     shots = FewShotChatMessagePromptTemplate(example_selector=selector, example_prompt=pair, input_variables=["task"])
-    messages = (shots + ChatPromptTemplate.from_messages([("human", "{task}")])).format_messages(task=QUESTION)
+    messages = ChatPromptTemplate.from_messages([shots, ("human", "{task}")]).format_messages(task=QUESTION)
     picks = village.library.select(QUESTION, 2, "relevance")
     expected = [text for pick in picks for text in (pick.question, pick.answer)]
     assert [message.content for message in messages] == [*expected, QUESTION]
+    doubling = ExampleSelector(village.library, k=2, key="task", mode="relevance", escape_braces=True)
+    template = FewShotPromptTemplate(
+        example_selector=doubling,
+        example_prompt=PromptTemplate.from_template("{trace}"),
+        example_separator="\n",
+        suffix="Question: {task}\nThought:",
+        input_variables=["task"],
+    )
+    assert template.format(task=QUESTION) == picks.as_text().partition("\n\n")[2]
     with pytest.raises(ShowhowError, match="no variable 'task'"):
         selector.select_examples({"question": QUESTION})
     with pytest.raises(ShowhowError, match="frozen"):
