@@ -17,7 +17,7 @@ COVERAGE := .room_coverage
 # The tests start hundreds of processes, which would each compile the project anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help install run test test-changed test-all test-again test-long coverage check docs bench screenshots rooms lock
+.PHONY: help install run test test-changed test-all test-again test-long coverage check docs bench screenshots notebook rooms lock
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
@@ -67,6 +67,9 @@ bench: $(VENV)/installed-dev ## measure; JSON lines (ONLY=name for one)
 
 rooms: $(VENV)/installed-dev ## draw the picture of the rooms in ARCHITECTURE.md anew
 	@$(BIN)/python docs/draw_rooms.py
+
+notebook: $(VENV)/installed-dev ## run the notebook of the documentation, and write its outputs and its page
+	@$(BIN)/python docs/run_notebook.py
 
 screenshots: $(VENV)/installed-dev ## draw the pictures of the documentation anew, by doing what its pages say
 	SHOWHOW_DRAW_PICTURES=docs $(BIN)/pytest tests/browser/walks

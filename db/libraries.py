@@ -386,7 +386,7 @@ def _load_with_steps(session: Session, chosen: Any, steps: Any, order: Sequence[
                 rating=_mean_or_none(ratings.get(demonstration.trace_id, ())),
                 skills=frozenset(skills.get(demonstration.trace_id, ())),
                 attachments=attachments,
-                imported_tools=tuple(_find_imported_tool(calls_as_imported, position) for position in own),
+                imported_tools=tuple(find_imported_tool(calls_as_imported, position) for position in own),
             )
         )
     if not order:
@@ -395,7 +395,7 @@ def _load_with_steps(session: Session, chosen: Any, steps: Any, order: Sequence[
     return sorted(demonstrations, key=lambda demonstration: positions[demonstration.trace_id])
 
 
-def _find_imported_tool(calls: Any, position: int) -> str | None:
+def find_imported_tool(calls: Any, position: int) -> str | None:
     """The name of a step's tool among the calls that an imported trace keeps in their first wording, by position."""
     match calls.get(str(position)) if isinstance(calls, dict) else None:
         case {"tool": str(name)}:

@@ -52,7 +52,7 @@ def place_rooms(layers: list[list[str]]) -> dict[str, tuple[float, float]]:
         for column, room in enumerate(layer):
             # Rows with one room alternate to the side, so that arrows over several layers stay visible.
             shift = 0.0 if len(layer) > 1 else (-1.1 if row % 2 else 1.1)
-            centres[room] = (5 + shift + (column - (len(layer) - 1) / 2) * 3.6, -row * 1.5)
+            centres[room] = (5 + shift + (column - (len(layer) - 1) / 2) * (3.6 if len(layer) < 3 else 2.5), -row * 1.5)
     return centres
 
 

@@ -4,13 +4,16 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from statistics import mean
 from typing import Any, Protocol
 from uuid import UUID
 
 import numpy as np
 import numpy.typing as npt
 
-from db.libraries import Demonstration, DemonstrationFilter
+from db.libraries import Demonstration, DemonstrationFilter, find_imported_tool
+from db.models import SPAN_SKILL
+from db.trace_record import TraceRecord
 from fewshot_library.dpp import IntArray, Kernel, Pick
 from fewshot_library.encoder import TextEncoding, load_or_encode
 from fewshot_library.humaniq_names import action_symbol
@@ -148,6 +151,25 @@ def build_card(
     return card | {name: value for name, value in notes.items() if value}
 
 
+def describe_record(record: TraceRecord) -> Demonstration:
+    """The demonstration that a trace would be in a library, as it is loaded from one."""
+    trace, question, project = record.trace, record.question, record.project
+    called = [step for step in record.steps if step.tool is not None]
+    ratings = [step.rating for step in record.steps if step.rating is not None]
+    skills = {step.skill.partition("/")[0] for step in record.steps if step.skill and step.skill != SPAN_SKILL}
+    imported = trace.configuration.get("humaniq")
+    calls = imported.get("written") if isinstance(imported, dict) else None
+    return Demonstration(
+        *(trace.id, question.id, question.text, question.kind, question.split, project.name, project.world),
+        *(trace.reasoner, record.author, trace.final_answer),
+        tools=tuple(str(step.tool) for step in called),
+        rating=mean(ratings) if ratings else None,
+        skills=frozenset(skills),
+        attachments=question.attachments or None,
+        imported_tools=tuple(find_imported_tool(calls, step.position) for step in called),
+    )
+
+
 def list_actions(demonstration: Demonstration) -> tuple[str, ...]:
     """The actions whose sequences are compared: the tools that were called, by the names of an imported library."""
     names = demonstration.imported_tools or (None,) * len(demonstration.tools)
@@ -201,13 +223,15 @@ class LoadedLibrary:
         self._encoder = encoder
 
     @classmethod
-    def load(cls, demonstrations: Sequence[Demonstration], encoder: TextEncoder, cache_file: Path) -> "LoadedLibrary":
-        """Encode the questions with their attachments, or read their embeddings from the cache.
+    def load(
+        cls, demonstrations: Sequence[Demonstration], encoder: TextEncoder, cache_file: Path | None = None
+    ) -> "LoadedLibrary":
+        """Encode the questions with their attachments, or read their embeddings from the cache, if there is one.
 
         Diversity is that of the actions.
         """
         texts = [demonstration.full_text for demonstration in demonstrations]
-        rows = load_or_encode(cache_file, encoder.name, texts, encoder)
+        rows = encoder(texts) if cache_file is None else load_or_encode(cache_file, encoder.name, texts, encoder)
         actions = encode_actions(list(map(list_actions, demonstrations)))
         return cls(demonstrations, encoder, CandidatePool(rows, actions))
 

@@ -257,8 +257,9 @@ def build_chat_client(
     limits_place: Path | LimitsBackend | None = None,
     redactor: Redactor | None = None,
     limitations_file: Path | None = None,
+    lent: ChatModel | None = None,
 ) -> ChatClient:
-    """Return a client of that model; nothing is loaded or checked before the first request.
+    """Return a client of that model, or of the one that a program lends; nothing is loaded before the first request.
 
     All clients of a model share its rate limit, also those of other processes with the same place: a home, or what
     machines share. With a file, what its server refuses is remembered.
@@ -268,7 +269,7 @@ def build_chat_client(
     def load() -> ChatModel:
         from llm.langchain_model import load_model  # noqa: PLC0415 - LangChain takes a second to import
 
-        model = load_model(profile)
+        model = lent or load_model(profile)
         limiter = get_rate_limiter_of_model(f"{profile.model} at {address}" if address else profile.model, limits_place)
         limits = RequestLimits(
             profile.requests_per_minute and profile.requests_per_minute / 60,

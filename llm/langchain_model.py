@@ -103,7 +103,7 @@ class LangChainModel:
         timeout = f"{address} did not finish its reply in time; ask for less, or allow more seconds in its profile."
         try:
             message = call.result(seconds, stop_filter.feed, timeout)
-            reply = _to_chat_reply(message, request, self._endpoint)
+            reply = to_chat_reply(message, request, self._endpoint)
         except ChatError as error:
             error.retryable = error.retryable and not call_filter.has_emitted
             raise
@@ -113,8 +113,8 @@ class LangChainModel:
 
     def _send(self, request: ChatRequest, call: BackgroundCall[AIMessage]) -> AIMessage:
         HEADER_LISTENER.set(request.on_headers)
-        messages = [_to_langchain_message(message) for message in request.messages]
-        tools = [_tool_definition(tool) for tool in request.tools]
+        messages = [to_langchain_message(message) for message in request.messages]
+        tools = [tool_definition(tool) for tool in request.tools]
         if self._endpoint.model.startswith(CACHE_MARKING_PROVIDER):
             messages = list(map(_to_cacheable_message, messages, request.messages))
             tools = _mark_last_tool(request.tools)
@@ -203,13 +203,11 @@ def load_model(profile: ModelProfile) -> LangChainModel:
         proxy = choose_proxy(profile.proxy, address)
         server = httpx2.URL(address).netloc.decode() if profile.base_url else name
         key_variable = variable or "the variable that the profile names"
-        return LangChainModel(
-            model, ModelEndpoint(name, server, redactor_of(_model_secrets(model)), key_variable, proxy)
-        )
+        return LangChainModel(model, ModelEndpoint(name, server, redactor_of(read_secrets(model)), key_variable, proxy))
     raise failure
 
 
-def _model_secrets(model: BaseChatModel) -> tuple[str, ...]:
+def read_secrets(model: BaseChatModel) -> tuple[str, ...]:
     """The API keys of the model, which are removed from error messages."""
     return tuple(value.get_secret_value() for value in vars(model).values() if isinstance(value, SecretStr))
 
@@ -264,12 +262,14 @@ def _mark_last_tool(tools: Sequence[ToolSpec]) -> list[dict[str, Any]]:
     return [*definitions[:-1], *({**last, "cache_control": _CACHE_MARK} for last in definitions[-1:])]
 
 
-def _tool_definition(tool: ToolSpec) -> dict[str, Any]:
+def tool_definition(tool: ToolSpec) -> dict[str, Any]:
+    """The declaration of a tool in the form of OpenAI's API."""
     function = {"name": tool.name, "description": tool.description, "parameters": dict(tool.schema)}
     return {"type": "function", "function": function}
 
 
-def _to_langchain_message(message: Message) -> BaseMessage:
+def to_langchain_message(message: Message) -> BaseMessage:
+    """The message as one of LangChain."""
     if message.role == "system":
         return SystemMessage(message.text)
     if message.role == "user":
@@ -291,7 +291,7 @@ def _to_langchain_message(message: Message) -> BaseMessage:
     )
 
 
-def _to_chat_reply(message: AIMessage, request: ChatRequest, endpoint: ModelEndpoint) -> ChatReply:
+def to_chat_reply(message: AIMessage, request: ChatRequest, endpoint: ModelEndpoint) -> ChatReply:
     """The reply; ChatReplyFiltered or ChatInterrupted if it ended for another reason than its length."""
     reason = _finish_reason(message)
     stopped = parse_finish_reason(reason or FinishReason.STOP)

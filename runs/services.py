@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from llm.connection_check import ConnectionReport
     from llm.rate_limiter import LimitsBackend
     from llm.telemetry import Telemetry
+    from llm.types import ChatModel
     from reasoners.skills.skill import Skill
     from tools.registry import ToolRegistry
     from tools.tool import ToolContext
@@ -70,6 +71,10 @@ class Services:
         default_factory=dict, init=False, repr=False, compare=False
     )
     """The client of each profile, with the profile that it was built from."""
+    _lent_models: "dict[str, tuple[ModelProfile, ChatModel]]" = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
+    """The models that the program lends, by the names of their profiles, which are stored nowhere."""
 
     _redactors: dict[tuple[tuple[Path, int], ...], Redactor] = field(
         default_factory=dict, init=False, repr=False, compare=False
@@ -136,8 +141,10 @@ class Services:
     def model_profile(self, name: str | None = None) -> ModelProfile | None:
         """The profile of this name, by default the first, with its limits and its key; None if there is none at all.
 
-        ProfileError if there is no profile of this name.
+        One that the program lends is never the default. ProfileError if there is no profile of this name.
         """
+        if name in self._lent_models:
+            return self.complete_profile(self._lent_models[name][0])
         profiles = self.model_profiles()
         if name is not None and name not in profiles:
             known = f"there are {', '.join(profiles)}" if profiles else "there is none"
@@ -243,9 +250,22 @@ class Services:
             built = self._chats.get(profile.name)
             if built is None or built[0] != profile or built[1].redactor is not self.redactor:
                 file = self.settings.home / LIMITATIONS_FILE_NAME
-                chat = build_chat_client(profile, self._limits_place, self.redactor, file)
+                lent = self._lent_models.get(profile.name)
+                chat = build_chat_client(
+                    profile, self._limits_place, self.redactor, None if lent else file, lent and lent[1]
+                )
                 built = self._chats[profile.name] = profile, chat.tracing(self.telemetry)
             return built[1]
+
+    def lend_model(self, model: Any) -> str:
+        """Offer a chat model of LangChain, or a function, while these services last; returns its profile's name."""
+        from llm.lent_models import lend_model  # noqa: PLC0415
+
+        profile, lent = lend_model(model)
+        with self._lock:
+            self._chats.pop(profile.name, None)
+            self._lent_models[profile.name] = profile, lent
+        return profile.name
 
     def check_model(self, profile: ModelProfile) -> "ConnectionReport":
         """Test the connection to a model; what was learnt is forgotten, since its server may be another one now."""

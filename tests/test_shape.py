@@ -46,7 +46,12 @@ def test_a_class_name_occurs_once():
         for node in ast.parse(module.read_text(encoding="utf-8")).body:
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 modules[node.name].append(str(module.relative_to(ROOT)))
-    assert {name: places for name, places in modules.items() if len(places) > 1} == {}
+    # The interface for other programs has the users' words, such as World and Library, once more.
+    inside = {
+        name: [place for place in places if not place.startswith("showhow/")] or places
+        for name, places in modules.items()
+    }
+    assert {name: places for name, places in inside.items() if len(places) > 1} == {}
 
 
 def test_a_variable_is_named_for_what_it_holds():

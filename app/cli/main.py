@@ -16,24 +16,8 @@ import typer
 from app.cli.output import CommandError
 from app.redacted_output import redact_output
 from guard.environment import take_environment
+from guard.user_errors import user_error_types
 from tasks.progress import print_error, write_json_progress
-
-USER_ERRORS = (
-    "db.database:StoreError",
-    "worlds.source:SourceError",
-    "worlds.folder:WorldError",
-    "llm.errors:ChatError",
-    "tools.arguments:ToolError",
-    "settings:SettingsError",
-    "guard.destinations:DestinationError",
-    "evaluation.metrics.metric:MetricError",
-    "evaluation.skill_sources:UnknownSkillSource",
-    "reasoners.base:ReasonerError",
-    "guard.input_bounds:InputBoundExceeded",
-    "fewshot_library.selection:SelectionError",
-    "tasks.task:TaskError",
-)
-"""The errors whose message is written for the user, as `module:class`; classes would make `--help` load every room."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,15 +104,9 @@ def _run_unloaded_verb() -> None:
     raise AssertionError("a verb was run without being loaded")
 
 
-def user_error_types() -> tuple[type[Exception], ...]:
+def _user_errors() -> tuple[type[Exception], ...]:
     """The errors that end a verb with one line; any other exception is a defect and keeps its traceback."""
-    types: list[type[Exception]] = [CommandError]
-    for target in USER_ERRORS:
-        module, _, attribute = target.partition(":")
-        # A module that the verb did not load cannot have raised.
-        if module in sys.modules:
-            types.append(getattr(sys.modules[module], attribute))
-    return tuple(types)
+    return CommandError, *user_error_types()
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -154,6 +132,6 @@ def _run(arguments: list[str]) -> None:
     verb_name = next((word for word in arguments if not word.startswith("-")), None)
     try:
         build_command_line(verb_name)(arguments, prog_name="showhow")
-    except user_error_types() as error:
+    except _user_errors() as error:
         print_error(str(error))
         sys.exit(1)

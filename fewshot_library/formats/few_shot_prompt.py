@@ -1,6 +1,6 @@
 """Demonstrations as a prompt that can be pasted into any chat: one text, or the messages of the OpenAI API.
 
-The instruction comes first, then the demonstrations in their order, then the question to answer.
+The instruction comes first, then the demonstrations in their order, then the question to answer; "" leaves it out.
 """
 
 from collections.abc import Sequence
@@ -17,8 +17,8 @@ from fewshot_library.formats.react_text import ReactTranscript, format_transcrip
 def write_prompt_text(records: Sequence[TraceRecord], instruction: str, question: str) -> str:
     """The prompt as a text in the form Thought, Action, Action Input, Observation."""
     examples = (format_transcript(record_to_transcript(record).strip_values()) for record in records)
-    asked = format_transcript(ReactTranscript(question=question))
-    return "\n".join([f"{instruction.strip()}\n", *examples, f"{asked}Thought:"])
+    asked = [f"{format_transcript(ReactTranscript(question=question))}Thought:"] if question else []
+    return "\n".join([f"{instruction.strip()}\n", *examples, *asked])
 
 
 def write_prompt_messages(records: Sequence[TraceRecord], instruction: str, question: str) -> list[dict[str, Any]]:
@@ -26,7 +26,8 @@ def write_prompt_messages(records: Sequence[TraceRecord], instruction: str, ques
     messages = [TraceMessage("system", instruction.strip())]
     for number, record in enumerate(records, 1):
         messages += [_number_calls(message, number) for message in trace_to_messages(record)]
-    return [encode_message(message) for message in [*messages, TraceMessage("user", question)]]
+    asked = [TraceMessage("user", question)] if question else []
+    return [encode_message(message) for message in [*messages, *asked]]
 
 
 def _number_calls(message: TraceMessage, number: int) -> TraceMessage:

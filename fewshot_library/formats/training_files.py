@@ -217,7 +217,8 @@ class _DspyExample(ExtensibleModel):
     reasoning: str | None = None
 
 
-def _encode_trajectory(record: TraceRecord, _: TraceExport) -> tuple[dict[str, Any], list[str]]:
+def record_to_example(record: TraceRecord) -> dict[str, Any]:
+    """The trace as the fields of a DSPy example."""
     trajectory: dict[str, Any] = {}
     for number, step in enumerate(record.steps):
         trajectory[f"thought_{number}"] = step.thought
@@ -229,12 +230,15 @@ def _encode_trajectory(record: TraceRecord, _: TraceExport) -> tuple[dict[str, A
     if trace.final_answer is not None or trace.final_thought:
         trajectory |= {f"thought_{last}": trace.final_thought or "", f"tool_name_{last}": FINISH_TOOL}
         trajectory |= {f"tool_args_{last}": {}, f"observation_{last}": FINISH_OBSERVATION}
-    losses = list_error_losses(record)
+    return {"question": record.question.full_text, "trajectory": trajectory, "answer": trace.final_answer}
+
+
+def _encode_example(record: TraceRecord, _: TraceExport) -> tuple[dict[str, Any], list[str]]:
+    trace, losses = record.trace, list_error_losses(record)
     losses += [f"a last call of a tool named {FINISH_TOOL}" for step in record.steps[-1:] if step.tool == FINISH_TOOL]
     if trace.final_thought and trace.final_answer is None:
         losses.append("the final thought of a trace without an answer")
-    fields = {"question": record.question.full_text, "trajectory": trajectory, "answer": trace.final_answer}
-    return fields, [*lost_fields(record, CHAT_FIELDS), *losses]
+    return record_to_example(record), [*lost_fields(record, CHAT_FIELDS), *losses]
 
 
 def _decode_example(raw: Any, origin: RecordOrigin) -> Iterator[ReadResult]:
@@ -312,5 +316,5 @@ DSPY = TraceFormat(
     "DSPy examples with a ReAct trajectory",
     lambda head: head.has_keys("question", "trajectory"),
     document_reader("dspy", _decode_example),
-    json_lines_writer(_encode_trajectory),
+    json_lines_writer(_encode_example),
 )

@@ -6,7 +6,7 @@ import pytest
 from langchain_openai import ChatOpenAI
 from pydantic import SecretStr
 
-from llm.langchain_model import _to_langchain_message
+from llm.langchain_model import to_langchain_message
 from llm.openai_compatible import PassthroughCompletions
 from llm.types import Message, ModelToolCall
 from tests.servers.model import ModelServer, Says
@@ -29,7 +29,7 @@ def test_the_request_body_is_the_same_with_and_without_passthrough(*, stream: bo
                 model.client = PassthroughCompletions(model.client)
             function = {"name": "read", "description": "Read.", "parameters": BUILT_IN_TOOLS["read"].schema}
             for runnable in (model, model.bind_tools([{"type": "function", "function": function}])):
-                messages = [_to_langchain_message(one) for one in MESSAGES]
+                messages = [to_langchain_message(one) for one in MESSAGES]
                 messages_received = (
                     list(runnable.stream(messages, stop=["x"])) if stream else [runnable.invoke(messages, stop=["x"])]
                 )

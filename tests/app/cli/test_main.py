@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from app.cli.main import USER_ERRORS, VERBS, Verb
+from app.cli.main import VERBS, Verb
+from guard.user_errors import USER_ERRORS
 from tests.app.cli.in_process import run_in_process
 from tests.browser.server import Showhow
 
