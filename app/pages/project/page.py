@@ -20,7 +20,7 @@ from app.pages.worlds.import_questions import show_question_import, start_upload
 from app.trace_export import ExportPlan
 from app.widgets.choices import pluralize
 from app.widgets.job_panel import show_import_job
-from app.widgets.manage import NameForm, show_manage_menu, show_removal_notice
+from app.widgets.manage import NameForm, show_manage_button, show_removal_notice
 from app.widgets.page_layout import (
     choose_view,
     escape_markdown,
@@ -94,7 +94,7 @@ def _show_manage(services: Services, project: Project) -> None:
         with services.database.begin() as session:
             st.query_params["project"] = rename_project(session, project.name, name).name
 
-    show_manage_menu(services, Kind.PROJECT, project.id, NameForm(project.name, save), parameters=["project"])
+    show_manage_button(services, Kind.PROJECT, project.id, NameForm(project.name, save), parameters=["project"])
 
 
 @st.dialog("New project", width="medium")
