@@ -105,7 +105,7 @@ def show_removal(effect: RemovalEffect, remove: Callable[..., None]) -> None:
 
     def act(name: str, *, archives: bool) -> None:
         remove(archives=archives)
-        st.session_state["removed_notice"] = f"{name}d: {effect.name}"
+        st.session_state["removed_notice"] = f"{name}d: {effect.title}"
 
     for name, note, archives in (
         ("Archive", removals.ARCHIVE_NOTE, True),
@@ -126,4 +126,4 @@ def show_removal(effect: RemovalEffect, remove: Callable[..., None]) -> None:
 def show_removal_notice() -> None:
     """Say once what was archived or deleted, and where it is restored."""
     if notice := st.session_state.pop("removed_notice", None):
-        st.toast(f"{escape_markdown(notice)}. Settings, Archived and deleted, restores it.", icon=":material/undo:")
+        st.toast(f"{escape_markdown(notice)} Settings, Archived and deleted, restores it.", icon=":material/undo:")
