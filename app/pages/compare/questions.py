@@ -17,6 +17,7 @@ from db.database import Database
 from db.gold_visibility import is_gold_visible
 from db.models import SPAN_SKILL, Project, Step
 from db.traces import load_trace
+from db.unanswerable import CANNOT_BE_ANSWERED
 from evaluation.comparison import RunComparison
 from evaluation.comparison_tables import format_sources
 from evaluation.value_format import format_money
@@ -33,6 +34,7 @@ VERDICT_TITLES = {
     "loss": "Wrong, baseline right",
     "both wrong": "Both wrong",
     "both right": "Both right",
+    CANNOT_BE_ANSWERED: "“Cannot be answered” in one",
     "failed": "Failed in one",
     "refused": "Refused in one",
     "missing": "Without a score in one",
