@@ -1,6 +1,6 @@
 """Statistics of tool calls: counts, failures, latencies, ratings of observations, and usage of models.
 
-A report counts steps that were not undone, of traces that are not archived or deleted; a step that forks copy counts once.
+A report counts steps that were not undone, of traces that are in lists; a step that forks copy counts once.
 """
 
 from collections import Counter
