@@ -145,9 +145,11 @@ def list_progress(session: Session, project_id: UUID, period: str, zone: tzinfo)
         .where(Trace.status.in_((*COMPLETED_STATUSES, "rejected")))
     )
     parts: dict[tuple[date, str], list[tuple[str, float | None, bool | None]]] = defaultdict(list)
-    for submitted_at, name, *entry in rows:
+    for submitted_at, name, status, seconds, is_unanswerable in rows:
         if submitted_at is not None:
-            parts[PERIODS[period](submitted_at.astimezone(zone).date()), name].append(tuple(entry))
+            parts[PERIODS[period](submitted_at.astimezone(zone).date()), name].append(
+                (status, seconds, is_unanswerable)
+            )
     return [
         _summarize_period(begins, name, entries)
         for (begins, name), entries in sorted(parts.items(), key=lambda part: (-part[0][0].toordinal(), part[0][1]))
