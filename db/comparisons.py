@@ -349,8 +349,8 @@ def list_compared_questions(  # noqa: PLR0913, PLR0917 - a page of a list has an
         .subquery()
     )
     # Long texts and JSON are read for the questions of the page only.
-    columns: list[Any] = [Question.id, Question.text, *_VALUES.values(), Question.gold_answers]
-    page = select(*columns, rows.c.score_0, rows.c.score_1).join(rows, rows.c.id == Question.id)
+    columns = (Question.id, Question.text, *_VALUES.values(), Question.gold_answers)
+    page: Any = select(*columns, rows.c.score_0, rows.c.score_1).join(rows, rows.c.id == Question.id)
     shown = rows.c.score_0 - rows.c.score_1
     shown_order = [shown.is_(None), shown.desc() if order == "gains" else shown]
     page = page.order_by(*([] if order == "asked" else shown_order), Question.position, Question.id)

@@ -30,7 +30,7 @@ MAX_RADIO_OPTIONS = 4
 """Up to this many choices are radio buttons; more are a select box."""
 MAX_SUMMARY_CHARACTERS = 400
 """Characters of an external tool's description."""
-MAX_CLAUSE_CHARACTERS = 90
+MAX_CLAUSE = 90
 """Characters of what a tool does, in its button."""
 BOOLEAN_OPTIONS = ("yes", "no")
 OMITTED = ""
@@ -347,14 +347,16 @@ def show_step_form(composer: StepComposer, choose: Callable[[str], None]) -> Non
     )
     with st.container(horizontal=True, gap="small", key="tools"):
         for number, tool in enumerate(composer.tools, 1):
+            does, more = _summarize_tool(tool)
+            origin = f", from {tool.origin}" if tool.origin else ""
             st.button(
-                f"{escape_markdown(tool.title)} :small[{escape_markdown(_summarize_tool(tool)[0])}]",
+                f"{escape_markdown(tool.title)} :small[{escape_markdown(does)}]",
                 key=f"tool_{tool.name}",
                 type="primary" if tool.name == composer.tool.name else "secondary",
                 shortcut=f"Alt+{number % 10}" if number <= 10 else None,
                 on_click=choose,
                 args=(tool.name,),
-                help=escape_markdown(f"{tool.name}, from {tool.origin}" if tool.origin else tool.name),
+                help=escape_markdown(f"{more} ({tool.name}{origin})"),
             )
     if more := _summarize_tool(composer.tool)[1]:
         with st.container(key="tool_summary"):
@@ -368,11 +370,7 @@ def _summarize_tool(tool: Tool) -> tuple[str, str]:
     """What the tool does, and what else the first line of its description says."""
     line = name_tools_by_title(tool.description.strip().split("\n", maxsplit=1)[0])[:MAX_SUMMARY_CHARACTERS]
     does, *more = re.split(r"[;:.,] ", line, maxsplit=1)
-    return (
-        (does.removesuffix("."), "".join(more))
-        if len(does) <= MAX_CLAUSE_CHARACTERS
-        else (shorten(does, MAX_CLAUSE_CHARACTERS), line)
-    )
+    return (shorten(does, MAX_CLAUSE), line) if len(does) > MAX_CLAUSE else (does.removesuffix("."), "".join(more))
 
 
 def suggest_argument(composer: StepComposer, parameter: Parameter) -> str:
