@@ -374,9 +374,9 @@ def show_comparison(services: Services, project: Project, runs: Sequence[Run]) -
     with st.container(key="compare_choice"), st.container(horizontal=True, vertical_alignment="bottom"):
         with st.container(width="stretch"):
             chosen = choose_runs(runs, titles_of_runs)
-        with st.container(width=340):
+        with st.container(width=420):
             titles = {str(run_id): titles_of_runs[run_id] for run_id in chosen}
-            baseline = choose_parameter("Baseline", "baseline", titles, 340) if chosen else ""
+            baseline = choose_parameter("Baseline", "baseline", titles, 420) if chosen else ""
         metrics = list_metrics(database, chosen)
         with st.container(width=190):
             names = {f"{m.name}:{m.version}": f"{metric_label(m.name)}, version {m.version}" for m in metrics}

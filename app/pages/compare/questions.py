@@ -9,7 +9,7 @@ import streamlit as st
 
 from app.widgets.notebook import NotebookPosition, page_of_step, show_trace
 from app.widgets.page_layout import escape_html, escape_markdown
-from app.widgets.table import TableCell, shorten, show_table
+from app.widgets.table import TableCell, shorten, show_table, without_empty_columns
 from app.widgets.url_state import clear_url_parameters, get_url_parameter, list_start
 from db import comparisons
 from db.comparisons import ORDERS, VERDICTS, AttemptRow, ComparedQuestion, ComparisonFilter
@@ -90,7 +90,8 @@ def show_questions(services: Services, comparison: RunComparison, project: Proje
     answers_of = ("answer", "baseline's answer")
     figures = ("score", "baseline's score", "difference", "cost", "baseline's cost")
     columns = ("question", "kind", *(("gold answer",) if shows_gold else ()), *answers_of, *figures)
-    show_table(columns, rows, key="compared_questions", label="Questions by difference", go=_open_question)
+    filled = without_empty_columns(columns, rows)
+    show_table(*filled, key="compared_questions", label="Questions by difference", go=_open_question)
     _show_pager(count, start)
     repeated = any(row.repetition > 1 for row in answers)
     st.caption(

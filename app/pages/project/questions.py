@@ -9,7 +9,7 @@ import streamlit as st
 from app.widgets.dialog_acts import act_in_dialog, forget_outcome, show_outcome
 from app.widgets.manage import show_removal
 from app.widgets.page_layout import escape_markdown
-from app.widgets.table import TableCell, show_table
+from app.widgets.table import TableCell, show_table, without_empty_columns
 from db import question_list, removals, users
 from db.database import Database
 from db.gold_visibility import is_gold_visible
@@ -54,11 +54,9 @@ def show_questions(services: Services, project: Project, person: User) -> None:
     acts = [draw for draw, roles in BULK_ACTS.items() if {*roles} & {*person.roles}]
     _show_total(database, project, conditions, start, total, acts)
     rows = [_question_row(entry, shows_gold=shows_gold) for entry in listed]
-    # What none of the shown questions has is left out.
-    columns = [name for name in (rows[0] if rows else ()) if any(row[name].text for row in rows)]
+    columns = ["no.", "question", "kind", "status", "people", "tags"] + (["gold answer"] if shows_gold else [])
     show_table(
-        columns,
-        [[row[name] for name in columns] for row in rows],
+        *without_empty_columns(columns, rows),
         key="project_questions",
         label="Questions",
         go=_request_question,
@@ -134,19 +132,19 @@ def _go_to_page(page: int) -> None:
     st.session_state[_PAGE] = page
 
 
-def _question_row(entry: QuestionState, *, shows_gold: bool) -> dict[str, TableCell]:
+def _question_row(entry: QuestionState, *, shows_gold: bool) -> list[TableCell]:
     question = entry.question
     people = [*entry.people, *(f"for {name}" for name in entry.assigned)]
     gold = "; ".join(str(gold["text"]) for gold in question.gold_answers[:3])
-    return {
-        "no.": TableCell(f"{question.position}", number=True, pick=str(question.id)),
-        "question": TableCell(question.summary, go=str(question.id)),
-        "kind": TableCell(question.kind or "", whole=True),
-        "status": TableCell(entry.state, whole=True),
-        "people": TableCell(", ".join(people)),
-        "tags": TableCell(", ".join(question.tags), whole=True),
-        **({"gold answer": TableCell(gold)} if shows_gold else {}),
-    }
+    return [
+        TableCell(f"{question.position}", number=True, pick=str(question.id)),
+        TableCell(question.summary, go=str(question.id)),
+        TableCell(question.kind or "", whole=True),
+        TableCell(entry.state, whole=True),
+        TableCell(", ".join(people)),
+        TableCell(", ".join(question.tags), whole=True),
+        *([TableCell(gold)] if shows_gold else []),
+    ]
 
 
 def _request_question(question_id: str) -> None:
