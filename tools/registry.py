@@ -168,7 +168,7 @@ class ToolRegistry:
 
     def get_tool(self, name: str) -> Tool:
         """Return the tool with this name; ToolError if it is not available."""
-        tool = self.find(name)
+        tool = self.find_all([name], waits_for_servers=True).get(name)
         if tool is None:
             raise ToolError(self.problem(name) or self._unknown_name_message(name), ErrorKind.UNAVAILABLE)
         return tool

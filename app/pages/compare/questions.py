@@ -121,7 +121,7 @@ def _choose_filter(database: Database, comparison: RunComparison) -> tuple[Compa
         options = _list_values(database, comparison.baseline_id, name)
         if len(options) > 1:
             titles = {ALL: "All"} | {value: format_sources(value) if name == "sources" else value for value in options}
-            values[name] = choose_parameter(title, name, titles, 130)
+            values[name] = choose_parameter(title, name, titles, 190 if name == "kind" else 130)
     st.session_state["compare_text"] = get_url_parameter("text")
 
     def change() -> None:
