@@ -12,8 +12,8 @@ from db.removals import Removal, RemovalEffect
 from runs.services import Services
 from worlds.folder import WORLD_FILE, WorldError, WorldNotFound, new_world_folder, world_folder
 
-DELETION_NOTE = f"It can be restored for {KEPT_DAYS} days."
-ARCHIVE_NOTE = "It leaves all lists until it is restored."
+DELETION_NOTE = f"Can be restored for {KEPT_DAYS} days."
+ARCHIVE_NOTE = "In no list until it is restored."
 
 
 def describe(services: Services, kind: Kind, key: UUID | str) -> RemovalEffect:

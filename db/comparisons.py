@@ -17,6 +17,7 @@ from db.attempts import CORRECT_SCORE
 from db.database import RowNotFound
 from db.models import UNFINISHED_ENDINGS, Attempt, Question, Run, Score, Trace
 from db.removed_rows import WITH_REMOVED
+from db.unanswerable import CANNOT_BE_ANSWERED, gold_says_unanswerable, says_unanswerable
 from db.verifications import VERIFICATION_NAME
 
 IMPORTED_RUN_NAME = "imported"
@@ -24,8 +25,8 @@ IMPORTED_RUN_NAME = "imported"
 COMPARABLE_RUN_NAMES = (VERIFICATION_NAME, IMPORTED_RUN_NAME)
 CLUSTER_FIELDS = ("universe", "instance", "article", "template")
 """Fields of a question's details whose equal values make questions depend on one another, the widest one first."""
-VERDICTS = ("gain", "loss", "both wrong", "both right", "failed", "refused", "missing")
-"""gain: the run is right and the baseline wrong; failed and refused: in one of the two; missing: one has no score."""
+VERDICTS = ("gain", "loss", "both wrong", "both right", CANNOT_BE_ANSWERED, "failed", "refused", "missing")
+"""gain: the run is right and the baseline wrong; missing: one has no score; the others: in one of the two."""
 _BATCH_SIZE = 500
 ORDERS = ("gains", "losses", "asked")
 """The largest gain first, the largest loss first, or as in the project."""
@@ -211,9 +212,8 @@ def list_datasets(session: Session, run_id: UUID) -> list[str | None]:
 def count_ended_attempts(session: Session, run_ids: Sequence[UUID]) -> list[tuple[UUID, int]]:
     """Count the ended attempts of each of these runs."""
     rows = select(Attempt.run_id, func.count()).where(Attempt.run_id.in_(run_ids), Attempt.state == "ended")
-    return [
-        (run_id, count) for run_id, count in session.execute(rows.group_by(Attempt.run_id).order_by(Attempt.run_id))
-    ]
+    rows = rows.group_by(Attempt.run_id).order_by(Attempt.run_id)
+    return [(run_id, count) for run_id, count in session.execute(rows)]
 
 
 def _attempt_score() -> ColumnElement[float | None]:
@@ -303,11 +303,15 @@ def _hops() -> ColumnElement[Any]:
     return func.coalesce(_detail("hops"), cast(length, String))
 
 
+# The kind is the group that figures count a question in (`group_of_question`).
+_GROUP = case((gold_says_unanswerable(Question.gold_answers), CANNOT_BE_ANSWERED), else_=Question.kind)
+_VALUES = {"kind": _GROUP, "hops": _hops(), "sources": _detail("needs")}
+
+
 def list_question_values(session: Session, run_id: UUID, name: str) -> list[str]:
     """List the values that "kind", "hops" or "sources" has for the questions of a run."""
-    column = {"kind": Question.kind, "hops": _hops(), "sources": _detail("needs")}[name]
-    rows = select(column).join(Attempt, Attempt.question_id == Question.id).where(Attempt.run_id == run_id).distinct()
-    values = [value for value in session.scalars(rows, execution_options=WITH_REMOVED) if value is not None]
+    rows = select(_VALUES[name]).join(Attempt, Attempt.question_id == Question.id).where(Attempt.run_id == run_id)
+    values = [value for value in session.scalars(rows.distinct(), execution_options=WITH_REMOVED) if value is not None]
     return sorted(values, key=lambda value: (len(value), value) if name == "hops" else (0, value))
 
 
@@ -316,7 +320,7 @@ def count_compared_questions(
 ) -> int:
     """Count the questions of a run and its baseline that pass the filter."""
     figures = _select_figures(run_ids, metric)
-    rows = select(func.count()).select_from(figures).where(*_conditions(figures, chosen))
+    rows = select(func.count()).select_from(figures).where(*_conditions(figures, run_ids, chosen))
     # Questions are read only if they are filtered.
     if chosen != ComparisonFilter(verdict=chosen.verdict):
         rows = rows.join(Question, Question.id == figures.c.question_id)
@@ -340,39 +344,36 @@ def list_compared_questions(  # noqa: PLR0913, PLR0917 - a page of a list has an
     rows = (
         select(Question.id, Question.position, score, baseline_score)
         .join(figures, figures.c.question_id == Question.id)
-        .where(*_conditions(figures, chosen))
+        .where(*_conditions(figures, run_ids, chosen))
         .order_by(*([] if order == "asked" else by_difference), Question.position, Question.id)
-        .limit(limit)
-        .offset(offset)
+        .slice(offset, offset + limit)
         .subquery()
     )
     # Long texts and JSON are read for the questions of the page only.
-    columns = (Question.id, Question.text, Question.kind, _hops(), _detail("needs"), Question.gold_answers)
-    page = select(*columns, rows.c.score_0, rows.c.score_1).join(rows, rows.c.id == Question.id)
+    columns = (Question.id, Question.text, *_VALUES.values(), Question.gold_answers)
+    page: Any = select(*columns, rows.c.score_0, rows.c.score_1).join(rows, rows.c.id == Question.id)
     shown = rows.c.score_0 - rows.c.score_1
     shown_order = [shown.is_(None), shown.desc() if order == "gains" else shown]
     page = page.order_by(*([] if order == "asked" else shown_order), Question.position, Question.id)
     return [ComparedQuestion(*row) for row in session.execute(page, execution_options=WITH_REMOVED)]
 
 
-def _conditions(figures: Subquery, chosen: ComparisonFilter) -> list[ColumnElement[bool]]:
+def _conditions(figures: Subquery, runs: Sequence[UUID], chosen: ComparisonFilter) -> list[ColumnElement[bool]]:
     run, baseline = figures.c.is_right_0, figures.c.is_right_1
+    unanswerable = select(Attempt.question_id).join(Trace, Trace.id == Attempt.trace_id)
+    unanswerable = unanswerable.where(Attempt.run_id.in_(runs), says_unanswerable(Trace.final_answer))
     verdicts: dict[str | None, ColumnElement[bool]] = {
         "gain": and_(run == 1, baseline == 0),
         "loss": and_(run == 0, baseline == 1),
         "both wrong": and_(run == 0, baseline == 0),
         "both right": and_(run == 1, baseline == 1),
+        CANNOT_BE_ANSWERED: figures.c.question_id.in_(unanswerable),
         "failed": figures.c.failed == 1,
         "refused": figures.c.refused == 1,
         "missing": or_(run.is_(None), baseline.is_(None)),
     }
     conditions = [] if chosen.verdict is None else [verdicts.get(chosen.verdict, false())]
-    if chosen.kind is not None:
-        conditions.append(Question.kind == chosen.kind)
-    if chosen.hops is not None:
-        conditions.append(_hops() == chosen.hops)
-    if chosen.sources is not None:
-        conditions.append(_detail("needs") == chosen.sources)
+    conditions += [column == getattr(chosen, name) for name, column in _VALUES.items() if getattr(chosen, name)]
     if chosen.text:
         conditions.append(Question.text.icontains(chosen.text, autoescape=True))
     return conditions

@@ -1,7 +1,7 @@
 """What a long import has added so far, in a file, so that the import can be undone as a whole, also after a kill.
 
 A row is written to the journal before it is committed: the journal may name a row that was never stored, but misses
-none. Rows that others have built on meanwhile stay.
+none. Rows that others have built on meanwhile stay, and so does what they archived or deleted: it can be restored.
 """
 
 import json
@@ -21,6 +21,7 @@ from db.batches import write_in_batches
 from db.database import Database
 from db.models import Attempt, Draft, Edit, Judgement, Project, Question, Run, Score, Step, Trace, User
 from db.projects import update_completed_count
+from db.removed_rows import WITH_REMOVED
 from db.types import Base
 
 IMPORT_PREFIX = "import-"
@@ -59,7 +60,7 @@ class ImportJournal:
             self._pending = []
 
     def undo(self, database: Database, committed: Callable[[int], None] | None = None) -> int:
-        """Remove the rows in short transactions, and return how many traces stay since they were changed meanwhile.
+        """Remove the rows in short transactions, and return how many traces stay, changed or put away meanwhile.
 
         `committed` is called with the number of rows so far.
         """
@@ -125,17 +126,20 @@ def _remove_rows(session: Session, entries: list[_Entry]) -> bool:
     """Remove rows of one kind other than traces."""
     kind, keys = entries[0][0], [key for _, key, _ in entries]
     if kind is Run:
+        # Attempts have no mark of their own: those of a run that was put away are restored with it.
+        keys = list(session.scalars(select(Run.id).where(Run.id.in_(keys))))
         _remove_attempts(session, Attempt.run_id.in_(keys))
     session.execute(delete(kind).where(kind.id.in_(keys)))  # type: ignore[attr-defined]
     return True
 
 
 def _remove_trace(session: Session, key: UUID, version: int) -> bool:
-    """Remove a trace with its rows; False if somebody has changed it."""
-    stored = session.execute(select(Trace.question_id, Trace.version).where(Trace.id == key)).first()
+    """Remove a trace with its rows; False if somebody has changed it or put it away."""
+    columns = select(Trace.question_id, Trace.version, Trace.removal_id).where(Trace.id == key)
+    stored = session.execute(columns, execution_options=WITH_REMOVED).first()
     if stored is None:
         return True
-    if stored.version != version:
+    if stored.version != version or stored.removal_id is not None:
         return False
     _remove_attempts(session, Attempt.trace_id == key)
     for kind in (Judgement, Edit, Draft, Step):

@@ -14,6 +14,7 @@ from sqlalchemy.orm import Session
 from db.models import Judgement, Question, Trace, User
 from db.projects import COMPLETED_STATUSES, select_completed_traces
 from db.trace_states import is_kept_draft, is_open_return
+from db.unanswerable import says_unanswerable
 
 COMPLETED = "completed"
 """Traces in review and approved ones."""
@@ -118,6 +119,8 @@ class PeriodProgress:
     begins: date
     person: str
     submitted: int
+    unanswerable: int
+    """Of the submitted, those that say that the question cannot be answered."""
     approved: int
     returned: int
     median_seconds: float | None
@@ -135,29 +138,34 @@ PERIODS: dict[str, Callable[[date], date]] = {"day": lambda day: day, "week": _b
 def list_progress(session: Session, project_id: UUID, period: str, zone: tzinfo) -> list[PeriodProgress]:
     """List what each person submitted in each period of PERIODS, the latest first; days begin in that time zone."""
     rows = session.execute(
-        select(Trace.submitted_at, User.name, Trace.status, _seconds)
+        select(Trace.submitted_at, User.name, Trace.status, _seconds, says_unanswerable(Trace.final_answer))
         .join(Question, Question.id == Trace.question_id)
         .join(User, User.id == Trace.author_id)
         .where(Question.project_id == project_id)
         .where(Trace.status.in_((*COMPLETED_STATUSES, "rejected")))
     )
-    parts: dict[tuple[date, str], list[tuple[str, float | None]]] = defaultdict(list)
-    for submitted_at, name, status, seconds in rows:
+    parts: dict[tuple[date, str], list[tuple[str, float | None, bool | None]]] = defaultdict(list)
+    for submitted_at, name, status, seconds, is_unanswerable in rows:
         if submitted_at is not None:
-            parts[PERIODS[period](submitted_at.astimezone(zone).date()), name].append((status, seconds))
+            parts[PERIODS[period](submitted_at.astimezone(zone).date()), name].append(
+                (status, seconds, is_unanswerable)
+            )
     return [
         _summarize_period(begins, name, entries)
         for (begins, name), entries in sorted(parts.items(), key=lambda part: (-part[0][0].toordinal(), part[0][1]))
     ]
 
 
-def _summarize_period(begins: date, name: str, entries: Sequence[tuple[str, float | None]]) -> PeriodProgress:
-    statuses = [status for status, _ in entries]
-    times = [seconds for _, seconds in entries if seconds is not None]
+def _summarize_period(
+    begins: date, name: str, entries: Sequence[tuple[str, float | None, bool | None]]
+) -> PeriodProgress:
+    statuses = [status for status, _, _ in entries]
+    times = [seconds for _, seconds, _ in entries if seconds is not None]
     return PeriodProgress(
         begins,
         name,
         len(entries),
+        sum(bool(is_unanswerable) for _, _, is_unanswerable in entries),
         statuses.count("approved"),
         statuses.count("rejected"),
         median(times) if times else None,

@@ -34,16 +34,17 @@ from db.projects import COMPLETED_STATUSES, RESERVATION_PERIOD
 from db.serialization import insert_rows
 from db.trace_states import is_held, is_kept_draft, is_open_return
 from db.types import MAX_TAG_CHARACTERS, MAX_TAGS, dump_json, utc_now
-from db.users import ADMIN, get_user, require_acting_role
+from db.unanswerable import CANNOT_BE_ANSWERED, gold_says_unanswerable
+from db.users import ADMIN, REVIEWER, get_user, require_acting_role
 
 QUESTION_STATES = {"approved": "approved", "submitted": "in review", "rejected": "returned", "draft": "begun"}
 """The state of a question by the status of its furthest trace."""
 OPEN = "open"
 _GOLD = cast(Question.gold_answers, Text)
-_SAYS_UNANSWERABLE = _GOLD.contains("This question cannot be answered")
+_SAYS_UNANSWERABLE = gold_says_unanswerable(Question.gold_answers)
 ANSWERABLE: dict[str, ColumnElement[bool]] = {
     "answerable": and_(_GOLD != "[]", ~_SAYS_UNANSWERABLE),
-    "cannot be answered": _SAYS_UNANSWERABLE,
+    CANNOT_BE_ANSWERED: _SAYS_UNANSWERABLE,
     "no gold answer": _GOLD == "[]",
 }
 """What the gold answer says of a question, with the condition."""
@@ -229,10 +230,10 @@ def _change_tags(
 def assign_questions(session: Session, ids: Sequence[UUID], people: Collection[UUID]) -> None:
     """Have these people answer the questions, in place of those to whom they were assigned.
 
-    Nobody means that anybody may answer them again. What people have begun or answered stays theirs; administrators
-    assign. Who assigns very many does it in several transactions, so that others can write meanwhile.
+    Nobody means that anybody may answer them again. What people have begun or answered stays theirs; reviewers and
+    administrators assign. Who assigns very many does it in several transactions, so that others can write meanwhile.
     """
-    require_acting_role(session, ADMIN)
+    require_acting_role(session, REVIEWER, ADMIN)
     for person in people:
         if not get_user(session, person).roles:
             raise Conflict(f"{get_user(session, person).name} has no role here; invite them with Members first")

@@ -16,6 +16,7 @@ from db.projects import COMPLETED_STATUSES, find_assignment, reserve_question, s
 from db.recording import find_own_draft, start_trace
 from db.trace_states import is_held, is_kept_draft, is_open_return
 from db.traces import delete_traces
+from db.unanswerable import says_unanswerable
 from db.users import require_role
 
 
@@ -294,6 +295,8 @@ class AnnotatorProgress:
 
     name: str
     completed: int
+    unanswerable: int
+    """Of the completed, those that say that the question cannot be answered."""
     returned: int
     drafts: int
     median_seconds: float | None
@@ -305,15 +308,22 @@ def list_annotators(session: Session, project_id: UUID) -> list[AnnotatorProgres
     seconds = func.coalesce(Trace.active_seconds, Trace.wall_seconds)
     last_seen = func.coalesce(Trace.submitted_at, Trace.started_at)
     rows = session.execute(
-        select(User.name, Trace.status, or_(is_open_return(), is_kept_draft()), seconds, last_seen)
+        select(
+            User.name,
+            Trace.status,
+            or_(is_open_return(), is_kept_draft()),
+            says_unanswerable(Trace.final_answer),
+            seconds,
+            last_seen,
+        )
         .join(Question, Question.id == Trace.question_id)
         .join(User, User.id == Trace.author_id)
         .where(Question.project_id == project_id)
     )
-    people: dict[str, list[tuple[str, float | None, datetime]]] = {}
-    for name, status, is_open, spent, seen in rows:
+    people: dict[str, list[tuple[str, bool, float | None, datetime]]] = {}
+    for name, status, is_open, is_unanswerable, spent, seen in rows:
         is_counted = is_open or status in COMPLETED_STATUSES
-        people.setdefault(name, []).append((status if is_counted else "", spent, seen))
+        people.setdefault(name, []).append((status if is_counted else "", bool(is_unanswerable), spent, seen))
     progress = [_summarize_person(name, entries) for name, entries in people.items()]
     return sorted(progress, key=lambda person: person.last_seen, reverse=True)
 
@@ -336,14 +346,15 @@ def list_shared_answers(session: Session, project_id: UUID) -> list[dict[str, st
     return list(answers.values())
 
 
-def _summarize_person(name: str, entries: Sequence[tuple[str, float | None, datetime]]) -> AnnotatorProgress:
-    statuses = Counter(status for status, _, _ in entries)
-    times = [spent for status, spent, _ in entries if status in COMPLETED_STATUSES and spent is not None]
+def _summarize_person(name: str, entries: Sequence[tuple[str, bool, float | None, datetime]]) -> AnnotatorProgress:
+    statuses = Counter(status for status, *_ in entries)
+    times = [spent for status, _, spent, _ in entries if status in COMPLETED_STATUSES and spent is not None]
     return AnnotatorProgress(
         name,
         completed=sum(statuses[status] for status in COMPLETED_STATUSES),
+        unanswerable=sum(says for status, says, *_ in entries if status in COMPLETED_STATUSES),
         returned=statuses["rejected"],
         drafts=statuses["draft"],
         median_seconds=median(times) if times else None,
-        last_seen=max(seen for _, _, seen in entries),
+        last_seen=max(seen for *_, seen in entries),
     )

@@ -13,7 +13,7 @@ from typing import Any
 from uuid import UUID
 
 from sqlalchemy import ColumnElement, false, func, or_, select, update
-from sqlalchemy.orm import Mapped, Session, mapped_column
+from sqlalchemy.orm import InstrumentedAttribute, Mapped, Session, mapped_column
 from uuid_utils.compat import uuid7
 
 from db.database import Conflict, RowNotFound
@@ -153,11 +153,12 @@ def describe_removal(session: Session, kind: Kind, key: UUID | str, others: Sequ
     row = _get(session, kind, key)
     touched: Counter[str] = Counter()
     for model, condition in _rows_that_go(kind, row.id, others):
-        touched[_NOUNS[model]] += session.scalar(select(func.count()).select_from(model).where(condition)) or 0
+        noun = "other question" if kind == Kind.QUESTION and model is Question else _NOUNS[model]
+        touched[noun] += session.scalar(select(func.count()).select_from(model).where(condition)) or 0
     if kind == Kind.DRAFT:
         steps = select(func.count()).select_from(Step).where(Step.trace_id == row.id, Step.removed_at.is_(None))
         touched["step"] = session.scalar(steps) or 0
-    return RemovalEffect(kind, _name(session, row), dict(touched), tuple(_list_what_stays(session, kind, row)))
+    return RemovalEffect(kind, _name(session, row), dict(touched), tuple(_list_what_stays(session, kind, row, others)))
 
 
 def remove(
@@ -307,11 +308,12 @@ def _rows_that_go(kind: Kind, key: UUID, others: Sequence[UUID] = ()) -> list[tu
     if kind == Kind.RUN:
         return [(Trace, Trace.run_id == key)]
     if kind == Kind.QUESTION:
-        rest = [others[start : start + _KEYS_OF_A_QUERY] for start in range(0, len(others), _KEYS_OF_A_QUERY)]
-        of_rest = [
-            pair for keys in rest for pair in ((Trace, Trace.question_id.in_(keys)), (Question, Question.id.in_(keys)))
+        keys = [key, *others]
+        rest = [condition & (Question.id != key) for condition in _in_batches(Question.id, keys)]
+        return [
+            *((Trace, condition) for condition in _in_batches(Trace.question_id, keys)),
+            *((Question, condition) for condition in rest),
         ]
-        return [(Trace, Trace.question_id == key), *of_rest]
     if kind != Kind.PROJECT:
         return []
     questions = select(Question.id).where(Question.project_id == key)
@@ -325,6 +327,12 @@ def _rows_that_go(kind: Kind, key: UUID, others: Sequence[UUID] = ()) -> list[tu
     ]
 
 
+def _in_batches(column: InstrumentedAttribute[UUID], keys: Sequence[UUID]) -> list[ColumnElement[bool]]:
+    """Conditions that together choose the rows with these keys: a query has a limit of keys."""
+    starts = range(0, len(keys), _KEYS_OF_A_QUERY)
+    return [column.in_(keys[start : start + _KEYS_OF_A_QUERY]) for start in starts]
+
+
 def _list_runs_at_work(session: Session, kind: Kind, key: UUID) -> list[str]:
     conditions = [condition for model, condition in _rows_that_go(kind, key) if model is Run]
     conditions += [Run.id == key] if kind == Kind.RUN else []
@@ -332,43 +340,48 @@ def _list_runs_at_work(session: Session, kind: Kind, key: UUID) -> list[str]:
     return [_name(session, run) for run in runs if count_leased_by_worker(session, run.id)]
 
 
-def _list_what_stays(session: Session, kind: Kind, row: Any) -> list[str]:
-    sentences = []
-    if traces := [
-        select(Trace.id).where(condition) for model, condition in _rows_that_go(kind, row.id) if model is Trace
-    ]:
+def _list_what_stays(session: Session, kind: Kind, row: Any, others: Sequence[UUID]) -> list[str]:
+    going = _rows_that_go(kind, row.id, others)
+    traces = [select(Trace.id).where(condition) for model, condition in going if model is Trace]
+    kept: Counter[tuple[str, int]] = Counter()
+    for gone in traces:
         items = select(Library.name, Library.number, func.count()).join(
             LibraryItem, LibraryItem.library_id == Library.id
         )
-        items = items.where(LibraryItem.trace_id.in_(traces[0])).group_by(Library.name, Library.number)
-        versions = session.execute(items.order_by(Library.name, Library.number.desc())).all()
-        for name, number, count in versions[:_LISTED_VERSIONS]:
-            sentences.append(f"The library {name}:{number} keeps its {_count(count, 'demonstration')} of it.")
-        if len(versions) > _LISTED_VERSIONS:
-            sentences.append(f"So do {_count(len(versions) - _LISTED_VERSIONS, 'other version')}.")
+        items = items.where(LibraryItem.trace_id.in_(gone)).group_by(Library.name, Library.number)
+        for name, number, count in session.execute(items):
+            kept[name, number] += count
+    versions = sorted(kept, key=lambda version: (version[0], -version[1]))
+    sentences = [
+        f"The library {name}:{number} keeps its {_count(kept[name, number], 'demonstration')} of it."
+        for name, number in versions[:_LISTED_VERSIONS]
+    ]
+    if len(versions) > _LISTED_VERSIONS:
+        sentences.append(f"So do {_count(len(versions) - _LISTED_VERSIONS, 'other version')}.")
     if kind == Kind.RUN:
         repairs = select(func.count()).select_from(Trace).where(Trace.parent_id.in_(traces[0]))
         again = Run.spec["repeats"].as_string() == str(row.id)
-        sentences += _stay(session, repairs.where(Trace.author_id.is_not(None)), "repair", "by people", "stays")
+        sentences += _stay(session.scalar(repairs.where(Trace.author_id.is_not(None))), "repair", "by people", "stays")
         later = select(func.count()).select_from(Run).where(again)
-        sentences += _stay(session, later, "verification", "of its failures", "stays")
+        sentences += _stay(session.scalar(later), "verification", "of its failures", "stays")
     elif kind == Kind.QUESTION:
-        asked = select(func.count(Attempt.run_id.distinct())).where(Attempt.question_id == row.id)
-        sentences += _stay(session, asked, "run", "that asked it", "keeps its answer")
+        of_questions = _in_batches(Attempt.question_id, [row.id, *others])
+        asked = {run for condition in of_questions for run in session.scalars(select(Attempt.run_id).where(condition))}
+        sentences += _stay(len(asked), "run", "that asked it", "keeps its answer")
     elif kind == Kind.LIBRARY:
         using = select(func.count()).select_from(Run).where(Run.library_id == row.id)
-        sentences += _stay(session, using, "run", "that used it", "stays as it is")
+        sentences += _stay(session.scalar(using), "run", "that used it", "stays as it is")
     return sentences
 
 
 def _list_what_needs_world(session: Session, world: str) -> list[str]:
     over = select(func.count()).select_from(Project).where(Project.world == world)
-    return _stay(session, over, "project", "over it", "stays, and its tools answer once the world is restored")
+    return _stay(session.scalar(over), "project", "over it", "stays, and its tools answer once the world is restored")
 
 
-def _stay(session: Session, query: Any, noun: str, which: str, stays: str) -> list[str]:
-    """A sentence about the rows that the query counts; none for none."""
-    number = session.scalar(query) or 0
+def _stay(number: int | None, noun: str, which: str, stays: str) -> list[str]:
+    """A sentence about that number of rows; none for none."""
+    number = number or 0
     if number > 1:
         stays = {"stays": "stay", "keeps its answer": "keep their answers", "stays as it is": "stay as they are"}.get(
             stays, "stay, and their tools answer once the world is restored"

@@ -1,6 +1,6 @@
 """Statistics of tool calls: counts, failures, latencies, ratings of observations, and usage of models.
 
-A report counts steps that were not undone; a step that forks copy counts once.
+A report counts steps that were not undone, of traces that are in lists; a step that forks copy counts once.
 """
 
 from collections import Counter
@@ -22,6 +22,8 @@ from sqlalchemy.types import JSON
 from db.libraries import HUMAN, PEOPLE
 from db.models import CALLED_MODEL_CONDITION, Judgement, Project, Question, Step, Trace, User
 from db.review import STEP_NOTE_ASPECT
+
+_TRACE = Trace.__table__
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +67,9 @@ def call_conditions(scope: ToolCallFilter, *, undone: bool = False) -> list[Colu
         conditions.append(Step.started_at < scope.until)
     if scope.project is not None or scope.by is not None:
         conditions.append(_UnindexedColumn(Step.trace_id).in_(_select_traces(scope)))
-    return [*conditions, _is_not_fork_copy()]
+    # Of the table, since the removed rows of the class are hidden.
+    removed = select(_TRACE.c.id).where(_TRACE.c.removal_id.is_not(None))
+    return [*conditions, Step.trace_id.not_in(removed), _is_not_fork_copy()]
 
 
 def drop_redundant_conditions(session: Session, scope: ToolCallFilter) -> ToolCallFilter:

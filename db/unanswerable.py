@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from typing import Any
 
-from sqlalchemy import ColumnElement, or_
+from sqlalchemy import ColumnElement, Text, cast, or_
 from sqlalchemy.orm import InstrumentedAttribute
 
 _OPENING = "This question cannot be answered"
@@ -78,3 +78,8 @@ def group_of_question(kind: str | None, golds: Iterable[Mapping[str, Any]]) -> s
 def says_unanswerable(answer: InstrumentedAttribute[str | None]) -> ColumnElement[bool]:
     """Condition: a stored answer says that its question cannot be answered."""
     return or_(answer.like(f"{_OPENING}.%"), answer.like(f"{_OPENING}:%"))
+
+
+def gold_says_unanswerable(golds: InstrumentedAttribute[list[dict[str, Any]]]) -> ColumnElement[bool]:
+    """Condition: stored gold answers say that their question cannot be answered."""
+    return cast(golds, Text).contains(_OPENING)

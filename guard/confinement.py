@@ -131,7 +131,9 @@ class ConfinedLaunch:
     def end(self) -> None:
         """Kill the program and everything that it started; the warden does it, and does it too if Showhow is killed."""
         if self._ours is not None:
-            self._ours.shutdown(socket.SHUT_WR)
+            # Closed or at its end, it has told the warden the same.
+            with contextlib.suppress(OSError):
+                self._ours.shutdown(socket.SHUT_WR)
 
     def close(self) -> None:
         """Close the socket, which ends everything that is left."""

@@ -2,6 +2,7 @@
 
 import concurrent.futures
 import re
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 
 CONFINEMENT_NOTE = "Functions and MCP servers can use the network, also services of this machine."
 SERVER_START_TIMEOUT_SECONDS = 15.0
-"""Seconds that a request for tools waits for servers to start."""
+"""Seconds from the start of a server on in which requests for tools wait for it; then they do without it."""
 
 # A new tool needs its file and one line here.
 BUILT_IN_TOOLS = Registry(
@@ -138,20 +139,23 @@ class ToolRegistry:
         self._function_hosts: dict[tuple[tuple[str, ...], FunctionGrants], FunctionHost] = {}
         self._servers: dict[str, McpServer] | None = None
 
-    def available_tools(self, world: World | None, names: Iterable[str] = ()) -> list[Tool]:
+    def available_tools(
+        self, world: World | None, names: Iterable[str] = (), *, waits_for_servers: bool = True
+    ) -> list[Tool]:
         """Return the named tools that are available in the world, or all built-in ones of them.
 
-        Tools that need a source are available only in worlds that have it.
+        Tools that need a source are available only in worlds that have it. Servers have started or failed, unless they
+        are not waited for beyond SERVER_START_TIMEOUT_SECONDS.
         """
-        tools = [self.find(name) for name in dict.fromkeys(names) or self.built_in]
-        return [tool for tool in tools if tool is not None and tool.is_available_in(world)]
+        tools = self.find_all(names, waits_for_servers=waits_for_servers).values() if names else self.built_in.values()
+        return [tool for tool in tools if tool.is_available_in(world)]
 
-    def offered_tools(self, world: World | None, names: Sequence[str]) -> list[Tool]:
-        """Return the tools that a project offers to annotators and agents, selected by name.
+    def offered_tools(self, world: World | None, names: Sequence[str], *, waits_for_servers: bool = True) -> list[Tool]:
+        """Return the tools that a project offers to annotators and agents, as `available_tools` does.
 
         ToolError if names are given and none of these tools is available; built-in tools do not replace them.
         """
-        tools = self.available_tools(world, names)
+        tools = self.available_tools(world, names, waits_for_servers=waits_for_servers)
         if not tools:
             problems = dict.fromkeys(
                 self.problem(name) or self.built_in[name].missing_source_message() for name in dict.fromkeys(names)
@@ -163,9 +167,12 @@ class ToolRegistry:
             )
         return tools
 
-    def find_all(self, names: Iterable[str | None]) -> dict[str, Tool]:
-        """Return the named tools that are available."""
-        tools = {name: self.find(name) for name in names if name is not None}
+    def find_all(self, names: Iterable[str | None], *, waits_for_servers: bool = False) -> dict[str, Tool]:
+        """Return the named tools that are available at one moment, so that none comes while others are looked up."""
+        named = [name for name in dict.fromkeys(names) if name is not None]
+        is_own = all(name in self.built_in or name in self.config.functions for name in named)
+        servers = [] if is_own else self._started_servers(waits=waits_for_servers)
+        tools = {name: self._find(name, servers) for name in named}
         return {name: tool for name, tool in tools.items() if tool is not None}
 
     def is_declared(self, name: str) -> bool:
@@ -174,19 +181,21 @@ class ToolRegistry:
 
     def get_tool(self, name: str) -> Tool:
         """Return the tool with this name; ToolError if it is not available."""
-        tool = self.find(name)
+        tool = self.find_all([name], waits_for_servers=True).get(name)
         if tool is None:
             raise ToolError(self.problem(name) or self._unknown_name_message(name), ErrorKind.UNAVAILABLE)
         return tool
 
     def find(self, name: str) -> Tool | None:
         """Return the tool with this name, or None if it is not available."""
+        return self.find_all([name]).get(name)
+
+    def _find(self, name: str, servers: Sequence["McpServer"]) -> Tool | None:
         if name in self.built_in:
             return self.built_in[name]
         if name in self.config.functions:
             tool = self._load_function(name)
             return tool if isinstance(tool, Tool) else None
-        servers = self._started_servers()
         return next((server.tools[name] for server in servers if name in server.tools), None)
 
     def problem(self, name: str) -> str | None:
@@ -208,6 +217,8 @@ class ToolRegistry:
 
     def _server_problem(self, name: str) -> str | None:
         for server in self._started_servers():
+            if server.is_starting and name.startswith(server.prefix):
+                return f"The server {server.name} is still starting; its tools are offered once it has started."
             if name in server.rejected_tools:
                 return server.rejected_tools[name]
             if server.problem and (name in server.tools or (server.prefix and name.startswith(server.prefix))):
@@ -253,6 +264,11 @@ class ToolRegistry:
             owners |= dict.fromkeys((tool.name for tool in tools), server.name)
             yield ToolProviderStatus("server", server.name, server.location, tools, problem)
 
+    @property
+    def is_starting(self) -> bool:
+        """Whether a server that was asked for still starts."""
+        return any(server.is_starting for server in (self._servers or {}).values())
+
     def confinement_notes(self) -> list[str]:
         """What the configured functions and servers can do on this system, in one sentence each."""
         if not self.config.functions and not any(server.command for server in self.config.servers.values()):
@@ -297,8 +313,11 @@ class ToolRegistry:
                     self._functions[name] = error
             return self._functions[name]
 
-    def _started_servers(self) -> list["McpServer"]:
-        """The servers, after each has started or failed, or SERVER_START_TIMEOUT_SECONDS have passed."""
+    def _started_servers(self, *, waits: bool = False) -> list["McpServer"]:
+        """The servers, after each has started or failed; SERVER_START_TIMEOUT_SECONDS from its start on at the latest.
+
+        With `waits` each has started or failed: its configuration limits that.
+        """
         if not self.config.servers:
             return []
         # Imported here, because MCP takes a second to import.
@@ -313,7 +332,9 @@ class ToolRegistry:
                     for name, config in servers_config
                 }
             servers = list(self._servers.values())
-        concurrent.futures.wait([server.ensure_started() for server in servers], SERVER_START_TIMEOUT_SECONDS)
+        starts = [server.ensure_started() for server in servers]
+        end = max(server.start_began for server in servers) + SERVER_START_TIMEOUT_SECONDS
+        concurrent.futures.wait(starts, None if waits else max(0.0, end - time.monotonic()))
         return servers
 
 

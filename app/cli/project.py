@@ -255,14 +255,16 @@ def tools(
 def _parse_tool_names(registry: ToolRegistry, text: str) -> list[str]:
     """Parse the names of tools; raises CommandError for one that is neither registered nor declared."""
     names = list(dict.fromkeys(part for part in (part.strip() for part in text.split(",")) if part))
+    known = registry.find_all(names, waits_for_servers=True)
     for name in names:
-        if registry.find(name) is None and not registry.is_declared(name):
+        if name not in known and not registry.is_declared(name):
             raise CommandError(str(registry.problem(name)))
     return names
 
 
 def _tool_problems(registry: ToolRegistry, project: Project) -> dict[str, str]:
-    problems = {name: registry.problem(name) for name in project.tools}
+    known = registry.find_all(project.tools, waits_for_servers=True)
+    problems = {name: registry.problem(name) for name in project.tools if name not in known}
     return {name: problem for name, problem in problems.items() if problem is not None}
 
 

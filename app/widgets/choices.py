@@ -36,6 +36,7 @@ LibraryStamp = tuple[UUID | None, tuple[int, UUID | None]]
 """Cache key: the id of the version, and a fingerprint of the approved traces."""
 LARGE_LIBRARY_SIZE = 20_000
 """From this many approved traces on, the cache is refreshed once per thousand approvals, not after each."""
+AWAITED_EVERY_SECONDS = 2.0
 _FROZEN_STAMP: tuple[int, UUID | None] = (0, None)
 
 
@@ -282,17 +283,31 @@ def choose_tools(services: Services, project: Project) -> None:
     ]
     columns = ("tool", "what it does", "name in traces")
     show_table(columns, rows, key=f"offered_{project.id.hex}", label="Tools of the project")
-    show_missing_tools(registry, project.tools)
+    show_missing_tools(registry, [name for name in project.tools if name not in tools])
 
 
 def show_missing_tools(registry: ToolRegistry, names: Sequence[str]) -> None:
-    """Show why each unavailable tool of these is missing, with a button that loads it again."""
-    problems = [problem for name in names if (problem := registry.problem(name)) is not None]
-    if not problems:
-        return
-    for problem in dict.fromkeys(problems):
+    """Show why these tools are not offered, and how they come."""
+    problems = dict.fromkeys(problem for name in names if (problem := registry.problem(name)) is not None)
+    for problem in problems:
         st.warning(format_sentence(problem), icon=":material/power_off:")
-    st.button("Try again", key="try_tools_again", on_click=registry.reload_failed)
+    if names:
+        show_retry(registry, names)
+
+
+def show_retry(registry: ToolRegistry, names: Sequence[str]) -> None:
+    """Have the tools of servers that still start come by themselves; draw a button that loads others again."""
+    if registry.is_starting or registry.find_all(names):
+        _await_tools(registry, names)
+    else:
+        st.button("Try again", key="try_tools_again", on_click=registry.reload_failed)
+
+
+@st.fragment(run_every=AWAITED_EVERY_SECONDS)
+def _await_tools(registry: ToolRegistry, names: Sequence[str]) -> None:
+    """Draw the whole page anew once one of the tools is there, or none is still to come."""
+    if not registry.is_starting or registry.find_all(names):
+        st.rerun()
 
 
 _PROJECT_PLACE = "project:"

@@ -5,6 +5,7 @@ Texts are plain, never markup.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from itertools import compress
 from typing import Any
 
 import streamlit as st
@@ -35,6 +36,14 @@ def shorten(text: str, length: int = 140) -> str:
 
 
 TableRows = Sequence[Sequence[TableCell | None]]
+
+
+def without_empty_columns(columns: Sequence[str], rows: TableRows) -> tuple[list[str], TableRows]:
+    """The columns that any of the rows fills, and the rows with these alone."""
+    filled = [
+        any(cell is not None and cell.text not in ("", "–") for cell in cells) for cells in zip(*rows, strict=True)
+    ]
+    return list(compress(columns, filled)), [list(compress(row, filled)) for row in rows]
 
 
 def show_table(  # noqa: PLR0913 - the content of a table, and what is done with it

@@ -2,9 +2,10 @@
 
 import json
 import re
+import socket
 import sqlite3
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pytest
@@ -12,7 +13,8 @@ from playwright.sync_api import Page, expect
 
 from tests.browser.annotator import Annotator
 from tests.browser.server import Showhow
-from tests.servers.weather_started import WEATHER
+from tests.servers.loopback import free_port
+from tests.servers.weather_started import WEATHER, arguments_of_waiting_weather
 
 pytestmark = pytest.mark.long
 
@@ -40,11 +42,9 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Showhow]:
     showhow.stop()
 
 
-def declare(showhow: Showhow, *, weather: bool) -> None:
+def declare(showhow: Showhow, *, weather: bool, arguments: Sequence[str] = (str(WEATHER), "stdio")) -> None:
     """Write the file of tools, with the MCP server or without it."""
-    server = (
-        f"[servers.weather]\ncommand = {json.dumps(sys.executable)}\nargs = {json.dumps([str(WEATHER), 'stdio'])}\n"
-    )
+    server = f"[servers.weather]\ncommand = {json.dumps(sys.executable)}\nargs = {json.dumps(arguments)}\n"
     function = '[functions.shout]\nplace = "my_tools_of_the_browser:shout"\n'
     (showhow.home / "tools.toml").write_text(function + (server if weather else ""))
 
@@ -169,5 +169,20 @@ def test_traces_of_a_removed_tool_are_still_shown(page: Page, home: Showhow):
         assert "weather_stations" in exported.read_text(encoding="utf-8")
         project = json.loads(home.run("project", "show", PROJECT, "--json"))
         assert set(project["problems"]) == {"weather_forecast", "weather_stations", "weather_die"}
+    finally:
+        declare(home, weather=True)
+
+
+def test_tools_of_a_server_that_starts_slowly_are_announced_and_come_by_themselves(page: Page, home: Showhow):
+    port = free_port()
+    declare(home, weather=True, arguments=[*arguments_of_waiting_weather(port)])
+    try:
+        Annotator(page, home.url, "cleo", PROJECT)
+        tools = page.locator(".st-key-tools [class*=st-key-tool_]")
+        expect(page.get_by_text("The server weather is still starting")).to_have_count(1)
+        expect(tools).to_have_count(3)
+        with socket.create_server(("127.0.0.1", port)):
+            expect(tools).to_have_count(6)
+        expect(page.get_by_text("still starting")).to_have_count(0)
     finally:
         declare(home, weather=True)

@@ -38,14 +38,14 @@ def visit(page: Page, home: Showhow, path: str) -> Visitor:
     return ada
 
 
-def put_away(page: Page, ada: Visitor, menu: str, act: str) -> None:
-    """Archive or delete what the page shows by its menu, as the dialog confirms."""
-    page.get_by_role("button", name=menu, exact=False).first.click()
-    # The page takes note of the open menu first, as it does before a hand has moved on.
-    ada.settle()
-    page.get_by_test_id("stPopoverBody").get_by_role("button", name=act).click()
-    page.get_by_role("dialog").get_by_role("button", name=f"{act} it").click()
+def put_away(page: Page, ada: Visitor, button: str, act: str) -> None:
+    """Archive or delete what the page shows, in its dialog."""
+    page.get_by_role("button", name=button, exact=False).first.click()
+    dialog = page.get_by_role("dialog", name="Manage")
+    dialog.get_by_text("Archive or delete").click()
+    dialog.get_by_role("button", name=act).click()
     expect(page.get_by_test_id("stToast").last).to_contain_text("Settings, Archived and deleted, restores it")
+    expect(dialog).to_have_count(0)
     ada.settle()
 
 
@@ -65,10 +65,10 @@ def test_a_run_gets_a_name_and_a_note_is_deleted_and_restored(page: Page, home: 
     rows.get_by_role("button", name=re.compile("default:1")).first.click()
     ada.settle()
     page.get_by_role("button", name="Manage").click()
-    menu = page.get_by_test_id("stPopoverBody")
-    menu.get_by_label("Name", exact=True).fill("Baseline")
-    menu.get_by_label("Note", exact=True).fill("before any repair")
-    menu.get_by_role("button", name="Save").click()
+    dialog = page.get_by_role("dialog", name="Manage")
+    dialog.get_by_label("Name", exact=True).fill("Baseline")
+    dialog.get_by_label("Note", exact=True).fill("before any repair")
+    dialog.get_by_role("button", name="Save").click()
     expect(rows).to_contain_text("Baseline")
     expect(page.get_by_text("before any repair").first).to_be_visible()
     visit(page, home, "compare")
@@ -86,17 +86,16 @@ def test_a_run_gets_a_name_and_a_note_is_deleted_and_restored(page: Page, home: 
 def test_a_project_is_renamed_deleted_and_restored_with_its_questions(page: Page, home: Showhow):
     ada = visit(page, home, "project")
     page.get_by_role("button", name="Manage").click()
-    page.get_by_test_id("stPopoverBody").get_by_label("Name", exact=True).fill("People of fiction")
-    page.get_by_test_id("stPopoverBody").get_by_role("button", name="Save").click()
+    dialog = page.get_by_role("dialog", name="Manage")
+    dialog.get_by_label("Name", exact=True).fill("People of fiction")
+    dialog.get_by_role("button", name="Save").click()
     expect(page.locator("h1")).to_have_text("People of fiction")
     page.get_by_role("button", name="Manage").click()
-    ada.settle()
-    page.get_by_test_id("stPopoverBody").get_by_role("button", name="Delete").click()
-    dialog = page.get_by_role("dialog", name="Archive or delete")
+    dialog.get_by_text("Archive or delete").click()
     expect(dialog).to_contain_text(re.compile(r"Project People of fiction with \d+ runs, \d+ traces and \d+ questions"))
     expect(dialog).to_contain_text("The library default:1 keeps its")
     expect(dialog).to_contain_text("30 days")
-    dialog.get_by_role("button", name="Delete it").click()
+    dialog.get_by_role("button", name="Delete").click()
     expect(page.locator("h1")).not_to_have_text("People of fiction")
     ada.settle()
     restore(page, home, "People of fiction")

@@ -37,6 +37,8 @@ def team(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Showhow]:
     showhow.run("questions", "import", str(showhow.home / "quays.jsonl"), "--project", "Quays", "--world", "default")
     database = Database(f"sqlite:///{showhow.home / 'showhow.db'}")
     with database.begin() as session:
+        users.register_user(session, "rita")
+        users.set_roles(session, "rita", [users.REVIEWER])
         lea = users.find_user(session, "lea")
         question = projects.list_questions(session, projects.get_project(session, "Quays").id)[0]
         for name, text in (("ada", "=Ada"), ("ben", "Ben")):
@@ -105,6 +107,33 @@ def test_a_lead_filters_tags_and_assigns_questions_and_people_get_theirs_first(p
     expect(page.get_by_text("1–4 of 4 questions")).to_be_visible()
     page.goto(f"{team.url}/?you=ben&project=Quays")
     expect(page.locator("h1").first).to_have_text("Who owns quay 25?")
+
+
+def test_many_questions_are_archived_at_once_and_restored_and_reviewers_assign_them(page: Page, team: Showhow):
+    lea = open_project(page, team, "lea", "questions")
+    table = page.get_by_role("region", name="Questions")
+    for number in ("1", "3"):
+        table.get_by_label(f"Mark {number}", exact=True).check()
+        settle(page)
+    lea.click("Change several")
+    lea.dialog.get_by_text("Archive or delete").click()
+    goes = "Question Who owns quay 0? with 2 traces and 1 other question."
+    expect(lea.dialog).to_contain_text(goes)
+    lea.dialog.get_by_role("button", name="Archive").click()
+    expect(page.get_by_text("1–25 of 58 questions")).to_be_visible()
+    expect(page.get_by_text("marked")).to_have_count(0)
+    page.goto(f"{team.url}/settings?you=lea&project=Quays&view=removed")
+    row = page.locator("[class*=st-key-removed_]").filter(has_text=goes.removesuffix("."))
+    row.get_by_role("button", name="Restore").click()
+    expect(page.get_by_text("Restored:")).to_be_visible()
+    rita = open_project(page, team, "rita", "questions")
+    expect(page.get_by_text("1–25 of 60 questions")).to_be_visible()
+    table.get_by_label("Mark 20").check()
+    settle(page)
+    rita.click("Change several")
+    expect(rita.dialog.get_by_text("Archive or delete")).to_have_count(0)
+    rita.dialog.get_by_role("button", name="Open to everybody").click()
+    expect(page.get_by_text("1 question open to everybody.")).to_be_visible()
 
 
 def test_a_name_leads_to_the_answers_of_a_person_and_the_table_is_downloaded(page: Page, team: Showhow, tmp_path: Path):

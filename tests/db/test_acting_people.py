@@ -87,6 +87,9 @@ OF_REVIEWERS: dict[str, dict[str, Act]] = {
         "stop_workers": lambda s, _: leases.stop_workers(s, verification(s).id),
     },
     "libraries": {"store_version": lambda s, stage: libraries.store_version(s, "quays", [stage.submitted], {})},
+    "question_list": {
+        "assign_questions": lambda s, stage: question_list.assign_questions(s, [stage.questions[0].id], []),
+    },
     "removals": {"remove": lambda s, _: remove(s, Kind.RUN, verification(s).id)},
     "renaming": {
         "name_run": lambda s, _: renaming.name_run(s, verification(s).id, title="the baseline"),
@@ -131,7 +134,6 @@ OF_ADMINISTRATORS: dict[str, dict[str, Act]] = {
     "question_list": {
         "add_tag": lambda s, stage: question_list.add_tag(s, stage.project.id, QuestionConditions(), "hard"),
         "remove_tag": lambda s, stage: question_list.remove_tag(s, stage.project.id, QuestionConditions(), "hard"),
-        "assign_questions": lambda s, stage: question_list.assign_questions(s, [stage.questions[0].id], []),
     },
     "removals": {
         "remove": lambda s, stage: remove(s, Kind.PROJECT, stage.project.id),

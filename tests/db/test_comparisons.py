@@ -13,15 +13,27 @@ from db.attempts import CORRECT_SCORE
 from db.comparisons import ORDERS, VERDICTS, ComparisonFilter
 from db.database import Database, RowNotFound
 from db.models import UNFINISHED_ENDINGS, Question
+from db.unanswerable import CANNOT_BE_ANSWERED, group_of_question, read_unanswerable, write_unanswerable
 from tests.fixtures.compared_runs import F1, ComparedRuns, StoredAnswer, draw_outcomes, make_questions
 
 
 def made_runs(database: Database, seed: int) -> ComparedRuns:
-    """Two runs that share most of their questions; the second one asks each three times."""
+    """Two runs that share most of their questions, of which some cannot be answered, as some answers say.
+
+    The second one asks each three times.
+    """
     made = make_questions(database, 40, seed)
     generator = random.Random(seed)
-    made.add_run(made.questions[:35], draw_outcomes(made.questions[:35], 1, generator))
-    made.add_run(made.questions[5:], draw_outcomes(made.questions[5:], 3, generator), repetitions=3)
+    with database.begin() as session:
+        for question in made.questions[::9]:
+            question.gold_answers = [{"text": write_unanswerable("ambiguous"), "entity": None}]
+            session.get_one(Question, question.id).gold_answers = question.gold_answers
+    for asked, repetitions in ((made.questions[:35], 1), (made.questions[5:], 3)):
+        outcomes = draw_outcomes(asked, repetitions, generator)
+        for outcome in outcomes.values():
+            if outcome["ending"] == "answered" and outcome["cost"] is None:
+                outcome["answer"] = write_unanswerable("false premise")
+        made.add_run(asked, outcomes, repetitions=repetitions)
     return made
 
 
@@ -56,6 +68,7 @@ def has_verdict(verdict: str, first: list[StoredAnswer], second: list[StoredAnsw
         "loss": right == (False, True),
         "both wrong": right == (False, False),
         "both right": right == (True, True),
+        CANNOT_BE_ANSWERED: any(read_unanswerable(row.answer) for row in (*first, *second)),
         "failed": bool(endings & {"failed", "limit"}),
         "refused": "refused" in endings,
         "missing": None in right,
@@ -66,6 +79,10 @@ def hops_of(question: Question) -> str | None:
     return (
         str(question.details["hops"]) if "hops" in question.details else str(len(question.decomposition) or "") or None
     )
+
+
+def group_of(question: Question) -> str | None:
+    return group_of_question(question.kind, question.gold_answers)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -79,18 +96,18 @@ def test_filters_counts_and_orders_are_those_of_the_stored_answers(database: Dat
             name: comparisons.list_question_values(session, pair[0], name) for name in ("kind", "hops", "sources")
         }
         asked = made.questions[:35]
-        assert values["kind"] == sorted({question.kind for question in asked if question.kind})
+        assert values["kind"] == sorted({group for question in asked if (group := group_of(question))})
         assert values["hops"] == sorted({hops for question in asked if (hops := hops_of(question))})
         assert len(values["sources"]) == 2
         filters: list[tuple[ComparisonFilter, Any]] = [
             *((ComparisonFilter(verdict=verdict), None) for verdict in (None, *VERDICTS)),
-            *((ComparisonFilter(kind=kind), lambda q, kind=kind: q.kind == kind) for kind in values["kind"]),
+            *((ComparisonFilter(kind=kind), lambda q, kind=kind: group_of(q) == kind) for kind in values["kind"]),
             *((ComparisonFilter(hops=hops), lambda q, hops=hops: hops_of(q) == hops) for hops in values["hops"]),
             *(
                 (ComparisonFilter(text=text), lambda q, text=text: text.lower() in q.text.lower())
                 for text in ("100%", "A_B", "on 1")
             ),
-            (ComparisonFilter("both right", "who", text="tion"), lambda q: q.kind == "who"),
+            (ComparisonFilter("both right", "who", text="tion"), lambda q: group_of(q) == "who"),
         ]
         for chosen, rule in filters:
             expected = [
@@ -105,6 +122,7 @@ def test_filters_counts_and_orders_are_those_of_the_stored_answers(database: Dat
             assert comparisons.count_compared_questions(session, pair, F1, chosen) == len(expected), chosen
             rows = comparisons.list_compared_questions(session, pair, F1, chosen, "asked", limit=100)
             assert [row.question_id for row in rows] == [question.id for question in expected]
+            assert [row.kind for row in rows] == [group_of(question) for question in expected]
             assert [row.hops for row in rows] == [hops_of(question) for question in expected]
             for row in rows:
                 scores = (score_of(first.get(row.question_id, [])), score_of(second.get(row.question_id, [])))

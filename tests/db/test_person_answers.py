@@ -5,12 +5,13 @@ from zoneinfo import ZoneInfo
 
 from sqlalchemy import update
 
-from db import person_answers, projects, recording, review
+from db import person_answers, projects, queue, recording, review
 from db.gold_visibility import is_gold_of_world_visible, is_gold_visible
 from db.models import Trace
 from db.person_answers import AnswerConditions
 from db.recording import TraceAnswers
 from db.runs import trace_version
+from db.unanswerable import write_unanswerable
 from db.users import ActingPerson
 
 COMPLETED_ANSWERS = AnswerConditions()
@@ -70,7 +71,7 @@ def test_progress_counts_what_was_submitted_in_each_day_and_week_of_the_persons_
     sunday, monday = datetime(2026, 3, 1, 20, tzinfo=UTC), datetime(2026, 3, 2, 9, tzinfo=UTC)
     approved = answer(scene, first, scene.ada, "a", at=sunday)
     returned = answer(scene, second, scene.ada, "b", seconds=180.0, at=monday)
-    answer(scene, third, scene.ada, "c", at=monday)
+    answer(scene, third, scene.ada, write_unanswerable("ambiguous"), at=monday)
     decide(scene, review.approve_trace, approved)
     decide(scene, review.reject_trace, returned, "no")
 
@@ -79,6 +80,10 @@ def test_progress_counts_what_was_submitted_in_each_day_and_week_of_the_persons_
             listed = person_answers.list_progress(session, scene.project.id, period, ZoneInfo(zone))
         return [(f"{row.begins}", row.submitted, row.approved, row.returned, row.median_seconds) for row in listed]
 
+    with scene.database.read() as session:
+        (week, earlier) = person_answers.list_progress(session, scene.project.id, "week", ZoneInfo("UTC"))
+        (person,) = queue.list_annotators(session, scene.project.id)
+    assert (week.unanswerable, earlier.unanswerable, person.unanswerable, person.completed) == (1, 0, 1, 2)
     assert progress("day", "UTC") == [("2026-03-02", 2, 0, 1, 120.0), ("2026-03-01", 1, 1, 0, 60.0)]
     assert progress("week", "UTC") == [("2026-03-02", 2, 0, 1, 120.0), ("2026-02-23", 1, 1, 0, 60.0)]
     assert progress("week", "Asia/Tokyo") == [("2026-03-02", 3, 1, 1, 60.0)]

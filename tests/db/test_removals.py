@@ -95,7 +95,8 @@ def test_a_deleted_question_leaves_the_queue_and_stays_in_the_runs_that_asked_it
         effect = removals.describe_removal(session, Kind.QUESTION, gone.id, others)
         pair = (runs[0].id, runs[1].id)
         compared = comparisons.list_compared_questions(session, pair, F1, comparisons.ComparisonFilter(), "asked", 50)
-    assert effect.touched == {"trace": 4, "question": 1}
+    assert effect.touched == {"trace": 4, "other question": 1}
+    assert effect.title.endswith(" with 4 traces and 1 other question.")
     assert effect.stays == ("2 runs that asked it keep their answers.",)
     with database.begin() as session:
         removal = removals.remove(session, Kind.QUESTION, gone.id, others=others)

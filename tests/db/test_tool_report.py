@@ -11,12 +11,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import delete, event
 
-from db import projects, recording
+from db import projects, recording, removals
 from db import traces as forking
 from db import traces as reading
 from db.database import Database
 from db.libraries import MODELS, PEOPLE
 from db.models import Project, Question, Step, Trace
+from db.removal_kinds import Kind
 from db.schema import upgrade
 from db.serialization import field_values, insert_rows
 from db.tool_report import LATENCY_BUCKET_BOUNDS, ToolCallFilter, ToolReport, ToolStatistics, build_tool_report
@@ -177,10 +178,10 @@ def compare_usage(statistics: ToolStatistics, usages: list[dict[str, Any]]) -> N
     assert statistics.usage.unpriced == sum(usage["cost"] is None for usage in usages)
 
 
-def record(scene, text: str = "Found.", error: str | None = None) -> Trace:
+def record(scene, text: str = "Found.", error: str | None = None, place: int = 0) -> Trace:
     """A draft of ada's with two calls of `read`, the second one with this result."""
     with scene.database.begin() as session:
-        trace = recording.start_trace(session, scene.questions[0].id, scene.ada.id)
+        trace = recording.start_trace(session, scene.questions[place].id, scene.ada.id)
         for observation, failed in (("Nothing much.", None), (text, error)):
             step = recording.begin_step(
                 session, trace.id, recording.NewStep("Who?", "read"), seen=trace.version, by=scene.ada.id
@@ -218,6 +219,21 @@ def test_undone_calls_are_counted_separately(scene):
         )
     (read,) = report(scene.database).tools
     assert (read.calls, read.undone, read.failures) == (1, 1, {})
+
+
+def test_calls_of_what_is_archived_are_left_out_until_it_is_restored(scene):
+    for place in range(2):
+        record(scene, place=place)
+    with scene.database.begin() as session:
+        removals.remove(session, Kind.QUESTION, scene.questions[0].id, archives=True)
+    (read,) = report(scene.database).tools
+    with scene.database.begin() as session:
+        removals.remove(session, Kind.PROJECT, scene.project.id)
+    assert (read.calls, report(scene.database)) == (2, ToolReport((), ()))
+    with scene.database.begin() as session:
+        for stored in removals.list_removals(session):
+            removals.restore(session, stored.id)
+    assert [tool.calls for tool in report(scene.database).tools] == [4]
 
 
 def test_a_store_without_calls_has_no_report(scene):

@@ -16,6 +16,26 @@ PATIENCE = 120
 SECRET = "sesame-5f1c"  # noqa: S105 - planted to be looked for
 
 
+WAITING = """
+import runpy, socket, sys, time
+_, weather, transport, port = sys.argv
+while True:
+    try:
+        socket.create_connection(("127.0.0.1", int(port)), timeout=1).close()
+        break
+    except OSError:
+        time.sleep(0.05)
+sys.argv = [weather, transport]
+runpy.run_path(weather, run_name="__main__")
+"""
+"""A weather server that starts once somebody listens on a port."""
+
+
+def arguments_of_waiting_weather(port: int) -> list[str]:
+    """The arguments of Python for the weather server that starts once somebody listens on the port."""
+    return ["-c", WAITING, str(WEATHER), "stdio", str(port)]
+
+
 def weather_by_command(**limits: object) -> McpServerConfig:
     """The configuration of the weather server as a child process."""
     config = {"command": sys.executable, "args": [str(WEATHER), "stdio"], "environment": ["WEATHER_KEY"], **limits}

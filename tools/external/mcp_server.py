@@ -58,6 +58,8 @@ class McpServer:
         self._session: McpSession | None = None
         self._last_failure: tuple[float, str] | None = None
         self._start_future: Future[None] | None = None
+        self.start_began = 0.0
+        """When its last start began, on the monotonic clock."""
         self._start_lock = asyncio.Lock()
         self._calls_in_flight = 0
 
@@ -72,19 +74,26 @@ class McpServer:
         return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
 
     @property
+    def is_starting(self) -> bool:
+        """Whether its first start goes on."""
+        is_running = self._start_future is not None and not self._start_future.done()
+        return is_running and self._session is None and self._last_failure is None
+
+    @property
     def problem(self) -> str | None:
         """Why its tools cannot be called now, as the end of a sentence; None if they can."""
         if self._last_failure is not None:
             return self._last_failure[1]
         if self._session is not None and self._session.ended:
             return f"{self._session.end_reason or 'it ended'}; it is started again at the next call"
-        return None if self._session is not None else "it has not been started yet"
+        return None if self._session is not None else "it is still starting"
 
     def ensure_started(self) -> Future[None]:
         """Start it unless it runs or failed within RETRY_INTERVAL_SECONDS; the future is done after the start."""
         is_starting = self._start_future is not None and not self._start_future.done()
         is_due = self._last_failure is None or time.monotonic() - self._last_failure[0] > RETRY_INTERVAL_SECONDS
         if self._start_future is None or (not is_starting and self._last_failure is not None and is_due):
+            self.start_began = time.monotonic()
             self._start_future = self._loop.submit(self._start_quietly())
         return self._start_future
 

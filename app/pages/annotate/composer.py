@@ -12,7 +12,8 @@ from typing import Any
 import streamlit as st
 
 from app.widgets.observation import NUMBER
-from app.widgets.page_layout import escape_markdown
+from app.widgets.page_layout import escape_markdown, format_sentence
+from app.widgets.table import shorten
 from db.answer_formats import AnswerFormat, AnswerKind
 from db.models import Draft, Step
 from db.review import ReturnedWork
@@ -28,7 +29,9 @@ MULTILINE_PARAMETERS = frozenset({"sparql"})
 MAX_RADIO_OPTIONS = 4
 """Up to this many choices are radio buttons; more are a select box."""
 MAX_SUMMARY_CHARACTERS = 400
-"""Characters of an external tool's description under its button."""
+"""Characters of an external tool's description."""
+MAX_CLAUSE = 90
+"""Characters of what a tool does, in its button."""
 BOOLEAN_OPTIONS = ("yes", "no")
 OMITTED = ""
 FIELD_HEIGHTS = {"list": 100, "json": 120}
@@ -344,31 +347,30 @@ def show_step_form(composer: StepComposer, choose: Callable[[str], None]) -> Non
     )
     with st.container(horizontal=True, gap="small", key="tools"):
         for number, tool in enumerate(composer.tools, 1):
+            does, more = _summarize_tool(tool)
+            origin = f", from {tool.origin}" if tool.origin else ""
             st.button(
-                escape_markdown(tool.title),
+                f"{escape_markdown(tool.title)} :small[{escape_markdown(does)}]",
                 key=f"tool_{tool.name}",
                 type="primary" if tool.name == composer.tool.name else "secondary",
                 shortcut=f"Alt+{number % 10}" if number <= 10 else None,
                 on_click=choose,
                 args=(tool.name,),
-                help=escape_markdown(_tool_help(tool)),
+                help=escape_markdown(f"{more} ({tool.name}{origin})"),
             )
-    with st.container(key="tool_summary"):
-        st.caption(escape_markdown(_summarize_tool(composer.tool)))
+    if more := _summarize_tool(composer.tool)[1]:
+        with st.container(key="tool_summary"):
+            st.caption(format_sentence(more))
     for parameter in composer.tool.parameters:
         key = composer.key(argument_field_name(composer.tool, parameter))
         show_argument_field(parameter, key, partial(suggest_argument, composer, parameter))
 
 
-def _summarize_tool(tool: Tool) -> str:
-    """What the tool does: the first line of its description."""
-    return name_tools_by_title(tool.description.strip().split("\n", maxsplit=1)[0])[:MAX_SUMMARY_CHARACTERS]
-
-
-def _tool_help(tool: Tool) -> str:
-    """What the tool does, with its identifier and, for an external tool, its origin."""
-    summary = _summarize_tool(tool)
-    return f"{summary} ({tool.name}, from {tool.origin})" if tool.origin else f"{summary} ({tool.name})"
+def _summarize_tool(tool: Tool) -> tuple[str, str]:
+    """What the tool does, and what else the first line of its description says."""
+    line = name_tools_by_title(tool.description.strip().split("\n", maxsplit=1)[0])[:MAX_SUMMARY_CHARACTERS]
+    does, *more = re.split(r"[;:.,] ", line, maxsplit=1)
+    return (shorten(does, MAX_CLAUSE), line) if len(does) > MAX_CLAUSE else (does.removesuffix("."), "".join(more))
 
 
 def suggest_argument(composer: StepComposer, parameter: Parameter) -> str:

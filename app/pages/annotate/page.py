@@ -20,7 +20,7 @@ from app.pages.annotate.composer import (
 from app.pages.annotate.queue_header import fork_returned_trace, show_queue_header
 from app.pages.annotate.recorder import AnnotationRecorder, choose_tool
 from app.widgets.autosave import mount_autosave
-from app.widgets.choices import show_missing_tools
+from app.widgets.choices import show_missing_tools, show_retry
 from app.widgets.notebook import show_trace
 from app.widgets.page_layout import escape_markdown, format_sentence
 from app.widgets.person import acting_services
@@ -224,14 +224,9 @@ def _show_return_notice(returned: ReturnedWork) -> None:
 def _offered_tools(services: Services, world: World | None, project: Project) -> tuple[tuple[Tool, ...], str | None]:
     """The tools that the project offers, the same as for agents; and the problem if there are none."""
     try:
-        return tuple(services.tool_registry().offered_tools(world, project.tools)), None
+        return tuple(services.tool_registry().offered_tools(world, project.tools, waits_for_servers=False)), None
     except ToolError as error:
         return (), str(error)
-
-
-def _show_no_tools(services: Services, problem: str) -> None:
-    st.error(format_sentence(problem), icon=":material/power_off:")
-    st.button("Try again", key="try_tools_again", on_click=services.tool_registry().reload_failed)
 
 
 def _try_open_world(services: Services, name: str) -> World | None:
@@ -246,8 +241,12 @@ def _show_composer(workbench: _Workbench) -> None:
     """Draw the form of the next step or of the answer."""
     composer, recorder = workbench.composer, workbench.recorder
     record, services = recorder.record, recorder.services
+    registry = services.tool_registry()
+    offered = {*registry.built_in, *(tool.name for tool in composer.tools)}
+    missing = [name for name in record.project.tools if name not in offered]
     if workbench.tool_problem is not None:
-        _show_no_tools(services, workbench.tool_problem)
+        st.error(format_sentence(workbench.tool_problem), icon=":material/power_off:")
+        show_retry(registry, missing)
         return
     with st.container(horizontal=True, horizontal_alignment="distribute", vertical_alignment="center"):
         st.markdown(f"**Step {len(record.steps) + 1}**" if composer.mode == "step" else "**Answer**", width="content")
@@ -273,7 +272,7 @@ def _show_composer(workbench: _Workbench) -> None:
         show_answer_form(composer)
         show_repeatability(services, record, answer=_typed_answer(composer), change=recorder.apply_change)
     else:
-        show_missing_tools(services.tool_registry(), record.project.tools)
+        show_missing_tools(registry, missing)
         show_step_form(composer, partial(choose_tool, composer))
 
 

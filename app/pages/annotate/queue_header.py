@@ -10,13 +10,14 @@ from uuid import UUID
 import streamlit as st
 
 from app import removals
+from app.widgets.dialog_acts import act_in_dialog, forget_outcome, show_outcome
 from app.widgets.guidelines import show_guidelines
-from app.widgets.manage import show_manage_menu, show_removal_notice
-from app.widgets.page_layout import escape_html, escape_markdown, format_sentence, format_when
+from app.widgets.manage import show_manage_button, show_removal_notice
+from app.widgets.page_layout import escape_html, escape_markdown, format_when
 from app.widgets.queue import OpenedTrace, current_project, discarded_traces, postpone_trace
 from app.widgets.url_state import clear_url_parameters
 from db import own_questions, projects, queue, recording, traces, users, verifications
-from db.database import Database, StoreError
+from db.database import Database
 from db.gold_visibility import is_gold_visible
 from db.models import Project, Trace, User
 from db.removal_kinds import Kind
@@ -27,10 +28,6 @@ from runs.ask import FreeQuestion
 from runs.services import Services
 
 MAX_LISTED_REPAIRS = 50
-_CLOSES = "dialog_closes"
-"""The key of the session that says that an act of a dialog is done, so that the page is drawn without it."""
-_PROBLEM = "dialog_problem"
-"""The key of the sentence on why an act of a dialog was refused."""
 
 
 def show_queue_header(services: Services, person: User, opened: OpenedTrace | None) -> None:
@@ -84,24 +81,24 @@ def _show_buttons(
             queue.find_answered_questions(session, [record.question.id], person.id)
         )
     label = f"My work :orange-badge[{returned} returned]" if returned else "My work"
-    if st.button(label, key="queue", shortcut="Alt+Q", on_click=_forget_last_act, icon=":material/inbox:"):
+    if st.button(label, key="queue", shortcut="Alt+Q", on_click=forget_outcome, icon=":material/inbox:"):
         _show_work(services, project, person)
     is_repaired = is_verified and bool(person.roles)
     if is_repaired and st.button(
-        "Repairs", key="repairs", shortcut="Alt+E", icon=":material/build:", on_click=_forget_last_act
+        "Repairs", key="repairs", shortcut="Alt+E", icon=":material/build:", on_click=forget_outcome
     ):
         _show_repairs(services, project, person)
     if may_add and st.button(
-        "New question", key="new_question", shortcut="Alt+N", icon=":material/add:", on_click=_forget_last_act
+        "New question", key="new_question", shortcut="Alt+N", icon=":material/add:", on_click=forget_outcome
     ):
         _show_new_question(database, project)
     if record is not None and opened is not None and person.roles and _is_own_draft(record, person):
         if opened.question_id is None:
             st.button("Later", key="later", shortcut="Alt+L", on_click=postpone_trace, args=(record.trace.id,))
-        if not is_answered and st.button("Skip", key="skip", shortcut="Alt+K", on_click=_forget_last_act):
+        if not is_answered and st.button("Skip", key="skip", shortcut="Alt+K", on_click=forget_outcome):
             _show_skip(database, record.question.id, person)
     if record is not None and ADMIN in person.roles:
-        show_manage_menu(
+        show_manage_button(
             services, Kind.QUESTION, record.question.id, parameters=["question", "trace"], label="Question"
         )
     if st.button("Guidelines", key="guidelines", shortcut="Alt+G", icon=":material/menu_book:"):
@@ -128,36 +125,6 @@ def _show_queue_empty(database: Database, project: Project, person: User, progre
     )
 
 
-def _close_dialog_when_done() -> None:
-    """Draw the page without the dialog once its act is done; show why it was refused.
-
-    Acts are callbacks, which run also where Streamlit joined the click with a run of the page, which draws no dialog.
-    """
-    if st.session_state.pop(_CLOSES, False):
-        st.rerun()
-
-
-def _forget_last_act() -> None:
-    """Where the click of a dialog was joined with a run of the page, no dialog was drawn to take its outcome."""
-    st.session_state.pop(_CLOSES, None)
-    st.session_state.pop(_PROBLEM, None)
-
-
-def _show_dialog_problem() -> None:
-    if problem := st.session_state.pop(_PROBLEM, None):
-        st.error(format_sentence(problem))
-
-
-def _act(act: Callable[[], None]) -> None:
-    """Carry out the act of a dialog, and close it; a refusal stays in the dialog."""
-    try:
-        act()
-    except StoreError as error:
-        st.session_state[_PROBLEM] = str(error)
-    else:
-        st.session_state[_CLOSES] = True
-
-
 def _open_trace(trace_id: UUID) -> None:
     clear_url_parameters("question")
     st.query_params["trace"] = str(trace_id)
@@ -165,7 +132,7 @@ def _open_trace(trace_id: UUID) -> None:
 
 @st.dialog("Skip this question")
 def _show_skip(database: Database, question_id: UUID, person: User) -> None:
-    _close_dialog_when_done()
+    show_outcome()
     st.text_input("Why?", key="skip_reason", placeholder="unclear, needs another source, ...")
     st.caption("Your steps are saved. You can return to the question from My work.")
 
@@ -175,13 +142,12 @@ def _show_skip(database: Database, question_id: UUID, person: User) -> None:
             queue.skip_question(session, question_id, author.id, st.session_state.get("skip_reason", ""))
         clear_url_parameters("trace", "question")
 
-    st.button("Skip", key="skip_now", type="primary", shortcut="Ctrl+Enter", on_click=_act, args=(skip,))
-    _show_dialog_problem()
+    st.button("Skip", key="skip_now", type="primary", shortcut="Ctrl+Enter", on_click=act_in_dialog, args=(skip,))
 
 
 @st.dialog("New question")
 def _show_new_question(database: Database, project: Project) -> None:
-    _close_dialog_when_done()
+    show_outcome()
     st.text_area(f"A question for {escape_markdown(project.name)}", key="own_question", height=90, max_chars=5_000)
     st.caption("It joins the questions of this project, and opens for you to answer.")
 
@@ -192,8 +158,14 @@ def _show_new_question(database: Database, project: Project) -> None:
         clear_url_parameters("trace")
         st.query_params["question"] = str(added.id)
 
-    st.button("Add and open", key="own_question_add", type="primary", shortcut="Ctrl+Enter", on_click=_act, args=(add,))
-    _show_dialog_problem()
+    st.button(
+        "Add and open",
+        key="own_question_add",
+        type="primary",
+        shortcut="Ctrl+Enter",
+        on_click=act_in_dialog,
+        args=(add,),
+    )
 
 
 @st.dialog("Guidelines", width="medium")
@@ -204,7 +176,7 @@ def _show_guidelines(database: Database, project: Project) -> None:
 @st.dialog("Repairs", width="large")
 def _show_repairs(services: Services, project: Project, person: User) -> None:
     """List the wrong answers of the latest verification, the most useful repair first, for a person to take one."""
-    _close_dialog_when_done()
+    show_outcome()
     failures = list_open_failures(services, project, person.id)
     st.caption(
         "Wrong answers of the latest verification that nobody repairs yet, the most useful repairs first. What you "
@@ -230,12 +202,12 @@ def _show_repair(failure: VerificationFailure, *, shows_gold: bool) -> None:
         note = escape_markdown(f"The agent {result}{f'; the gold answer is {gold}' if shows_gold else ''}")
         st.markdown(f"{escape_markdown(outcome.question)}  \n:gray[{note}]", width="stretch")
         take = partial(_open_trace, outcome.trace_id)
-        st.button("Take", key=f"take_{outcome.trace_id.hex}", on_click=_act, args=(take,))
+        st.button("Take", key=f"take_{outcome.trace_id.hex}", on_click=act_in_dialog, args=(take,))
 
 
 @st.dialog("My work", width="medium")
 def _show_work(services: Services, project: Project, person: User) -> None:
-    _close_dialog_when_done()
+    show_outcome()
     database = services.database
     with database.read() as session:
         returned = queue.list_returned_traces(session, project.id, person.id)
@@ -277,7 +249,6 @@ def _show_work(services: Services, project: Project, person: User) -> None:
     else:
         for item in completed[str(tab).lower()]:
             _show_entry("Open", item.trace.id, item.question.summary, _describe_own_trace(item.trace))
-    _show_dialog_problem()
 
 
 def _describe_own_trace(trace: Trace) -> str:
@@ -302,14 +273,16 @@ def _show_entry(  # noqa: PLR0913, PLR0917 - what a row shows, and its acts
 
     with st.container(horizontal=True, vertical_alignment="center"):
         st.markdown(f"{escape_markdown(question)}  \n:gray[{escape_markdown(note)}]", width="stretch")
-        st.button(label, key=f"queue_entry_{row_id.hex}", on_click=_act, args=(open_entry,))
+        st.button(label, key=f"queue_entry_{row_id.hex}", on_click=act_in_dialog, args=(open_entry,))
         if discard is not None and not st.session_state.get(asks):
             ask = partial(st.session_state.update, {asks: True})
             st.button("Discard", key=f"ask_{asks}", type="tertiary", on_click=ask)
     if discard is not None and st.session_state.get(asks):
         with st.container(horizontal=True, vertical_alignment="center"):
             st.markdown(f"It is deleted with its steps. {removals.DELETION_NOTE}", width="stretch")
-            st.button("Discard the draft", key=f"confirm_{asks}", type="primary", on_click=_act, args=(discard,))
+            st.button(
+                "Discard the draft", key=f"confirm_{asks}", type="primary", on_click=act_in_dialog, args=(discard,)
+            )
             keep = partial(st.session_state.pop, asks, None)
             st.button("Keep it", key=f"keep_{asks}", on_click=keep)
 

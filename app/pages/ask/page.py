@@ -10,7 +10,7 @@ from app.pages.ask.form import open_run, seed_ask_form, show_ask_form
 from app.pages.ask.run_view import rerun, show_run, start_ask
 from app.pages.library.demonstrations import open_demonstration
 from app.widgets.autosave import mount_question_autosave
-from app.widgets.manage import show_removal_notice, show_run_menu
+from app.widgets.manage import show_removal_notice, show_run_button
 from app.widgets.page_layout import escape_html, escape_markdown, format_sentence, format_when, show_head
 from app.widgets.person import acting_services, current_user
 from app.widgets.selection_form import render_pick_reasons
@@ -65,7 +65,7 @@ def show_run_view(services: Services, view: str, record: TraceRecord) -> None:
             _show_prompt(services.database, record)
         else:
             if record.run is not None:
-                show_run_menu(services, record.run, parameters=["trace", "step", "look"])
+                show_run_button(services, record.run, parameters=["trace", "step", "look"])
             st.json(record.named_values | {"encoder": services.settings.encoder}, expanded=2)
     except ASK_ERRORS as error:
         st.error(format_sentence(str(error)))

@@ -8,7 +8,7 @@ from uuid import UUID
 import streamlit as st
 
 from app.pages.compare.questions import CHOSEN_RUN, QUESTION_PARAMETERS, choose_parameter, show_questions
-from app.widgets.manage import show_removal_notice, show_run_menus
+from app.widgets.manage import show_removal_notice, show_run_buttons
 from app.widgets.page_layout import escape_markdown, format_when, show_head
 from app.widgets.person import acting_services
 from app.widgets.queue import current_project
@@ -374,9 +374,9 @@ def show_comparison(services: Services, project: Project, runs: Sequence[Run]) -
     with st.container(key="compare_choice"), st.container(horizontal=True, vertical_alignment="bottom"):
         with st.container(width="stretch"):
             chosen = choose_runs(runs, titles_of_runs)
-        with st.container(width=340):
+        with st.container(width=420):
             titles = {str(run_id): titles_of_runs[run_id] for run_id in chosen}
-            baseline = choose_parameter("Baseline", "baseline", titles, 340) if chosen else ""
+            baseline = choose_parameter("Baseline", "baseline", titles, 420) if chosen else ""
         metrics = list_metrics(database, chosen)
         with st.container(width=190):
             names = {f"{m.name}:{m.version}": f"{metric_label(m.name)}, version {m.version}" for m in metrics}
@@ -397,7 +397,7 @@ def show_comparison(services: Services, project: Project, runs: Sequence[Run]) -
         st.header("Runs", anchor=False, width="stretch")
         show_export(database, comparison)
     show_run_table(comparison)
-    show_run_menus(services, [run for run in runs if run.id in chosen], comparison.labels)
+    show_run_buttons(services, [run for run in runs if run.id in chosen], comparison.labels)
     show_difference_table(comparison)
     left, right = st.columns(2, gap="medium")
     with left:

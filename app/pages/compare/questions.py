@@ -9,7 +9,7 @@ import streamlit as st
 
 from app.widgets.notebook import NotebookPosition, page_of_step, show_trace
 from app.widgets.page_layout import escape_html, escape_markdown
-from app.widgets.table import TableCell, shorten, show_table
+from app.widgets.table import TableCell, shorten, show_table, without_empty_columns
 from app.widgets.url_state import clear_url_parameters, get_url_parameter, list_start
 from db import comparisons
 from db.comparisons import ORDERS, VERDICTS, AttemptRow, ComparedQuestion, ComparisonFilter
@@ -17,6 +17,7 @@ from db.database import Database
 from db.gold_visibility import is_gold_visible
 from db.models import SPAN_SKILL, Project, Step
 from db.traces import load_trace
+from db.unanswerable import CANNOT_BE_ANSWERED
 from evaluation.comparison import RunComparison
 from evaluation.comparison_tables import format_sources
 from evaluation.value_format import format_money
@@ -33,6 +34,7 @@ VERDICT_TITLES = {
     "loss": "Wrong, baseline right",
     "both wrong": "Both wrong",
     "both right": "Both right",
+    CANNOT_BE_ANSWERED: "“Cannot be answered” in one",
     "failed": "Failed in one",
     "refused": "Refused in one",
     "missing": "Without a score in one",
@@ -88,7 +90,8 @@ def show_questions(services: Services, comparison: RunComparison, project: Proje
     answers_of = ("answer", "baseline's answer")
     figures = ("score", "baseline's score", "difference", "cost", "baseline's cost")
     columns = ("question", "kind", *(("gold answer",) if shows_gold else ()), *answers_of, *figures)
-    show_table(columns, rows, key="compared_questions", label="Questions by difference", go=_open_question)
+    filled = without_empty_columns(columns, rows)
+    show_table(*filled, key="compared_questions", label="Questions by difference", go=_open_question)
     _show_pager(count, start)
     repeated = any(row.repetition > 1 for row in answers)
     st.caption(
@@ -118,7 +121,7 @@ def _choose_filter(database: Database, comparison: RunComparison) -> tuple[Compa
         options = _list_values(database, comparison.baseline_id, name)
         if len(options) > 1:
             titles = {ALL: "All"} | {value: format_sources(value) if name == "sources" else value for value in options}
-            values[name] = choose_parameter(title, name, titles, 130)
+            values[name] = choose_parameter(title, name, titles, 190 if name == "kind" else 130)
     st.session_state["compare_text"] = get_url_parameter("text")
 
     def change() -> None:

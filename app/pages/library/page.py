@@ -7,7 +7,7 @@ from app.pages.library.overview import show_comparison, show_library_overview
 from app.pages.library.selection import show_selection_console
 from app.pages.library.usage import show_drift, show_usage
 from app.widgets.choices import SelectedLibrary, choose_library, list_versions
-from app.widgets.manage import NameForm, show_manage_menu, show_removal_notice
+from app.widgets.manage import NameForm, show_manage_button, show_removal_notice
 from app.widgets.option_form import show_option_fields
 from app.widgets.page_layout import choose_view, escape_markdown, format_sentence, show_head, show_title
 from app.widgets.person import acting_services
@@ -108,7 +108,7 @@ def _show_manage(services: Services, version: LibraryVersion) -> None:
             rename_library(session, version.name, name)
         go_to_library(f"{name}:{version.number}")
 
-    show_manage_menu(services, Kind.LIBRARY, version.id, NameForm(version.name, save), parameters=["library"])
+    show_manage_button(services, Kind.LIBRARY, version.id, NameForm(version.name, save), parameters=["library"])
 
 
 def show_library(library: SelectedLibrary, person: User) -> None:

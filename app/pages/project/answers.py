@@ -17,6 +17,7 @@ from db.gold_visibility import is_gold_visible
 from db.models import Project
 from db.person_answers import ANSWER_STATUSES, COMPLETED, PERIODS, AnswerConditions, PeriodProgress, PersonAnswer
 from db.queue import list_annotators
+from db.unanswerable import CANNOT_BE_ANSWERED
 from db.users import ADMIN, REVIEWER, acting_person, has_acting_role
 from evaluation.answer_table import list_person_answers, restrict_to_own, write_answer_table
 from evaluation.value_format import TABLE_WRITERS, format_count
@@ -179,18 +180,22 @@ def show_progress(database: Database, project: Project) -> None:
         st.caption("Nobody has submitted anything yet.")
         return
     own = None if may_see_all_answers(database) or actor is None else actor.name
+    columns = [str(period), "person", "submitted", "approved", "returned", "median time (min.)"]
+    counts_unanswerable = any(entry.unanswerable for entry in progress)
+    if counts_unanswerable:
+        columns.insert(3, CANNOT_BE_ANSWERED)
     rows = [
         [
             TableCell(_format_period(entry.begins, str(period)), whole=True),
             TableCell(entry.person, go=entry.person if own in (None, entry.person) else "", whole=True),
             TableCell(f"{entry.submitted:,}", number=True),
+            *([TableCell(f"{entry.unanswerable:,}", number=True)] if counts_unanswerable else []),
             TableCell(f"{entry.approved:,}", number=True),
             TableCell(f"{entry.returned:,}", number=True),
             TableCell("–" if entry.median_seconds is None else format_minutes(entry.median_seconds), number=True),
         ]
         for entry in progress[:MAX_LISTED_PERIODS]
     ]
-    columns = (str(period), "person", "submitted", "approved", "returned", "median time (min.)")
     show_table(columns, rows, key="progress", label="What each person has submitted over time", go=open_work)
     st.caption(_describe_progress(progress))
 

@@ -19,7 +19,7 @@ from app.pages.worlds.create_world import require_administrator
 from app.pages.worlds.import_questions import show_question_import, start_upload_import, stored_upload
 from app.widgets.choices import pluralize
 from app.widgets.job_panel import show_import_job
-from app.widgets.manage import NameForm, show_manage_menu, show_removal_notice
+from app.widgets.manage import NameForm, show_manage_button, show_removal_notice
 from app.widgets.page_layout import (
     choose_view,
     escape_markdown,
@@ -41,7 +41,7 @@ from db.removal_kinds import Kind
 from db.renaming import rename_project
 from db.trace_record import TRACE_STATUSES
 from db.traces import count_stored_traces, count_traces
-from db.unanswerable import read_unanswerable
+from db.unanswerable import CANNOT_BE_ANSWERED, read_unanswerable
 from db.users import ADMIN
 from evaluation.statistics import AnswerAgreement, measure_answer_agreement
 from evaluation.value_format import format_count
@@ -96,7 +96,7 @@ def _show_manage(services: Services, project: Project) -> None:
         with services.database.begin() as session:
             st.query_params["project"] = rename_project(session, project.name, name).name
 
-    show_manage_menu(services, Kind.PROJECT, project.id, NameForm(project.name, save), parameters=["project"])
+    show_manage_button(services, Kind.PROJECT, project.id, NameForm(project.name, save), parameters=["project"])
 
 
 @st.dialog("New project", width="medium")
@@ -173,10 +173,15 @@ def show_overview(services: Services, project: Project, person: User) -> None:
         return
     agreement = _measure_agreement(project, answers)
     is_open = may_see_all_answers(services.database)
+    columns = ["annotator", "done", "returned", "drafts", "median time (min.)", "agreement", "last seen"]
+    counts_unanswerable = any(entry.unanswerable for entry in people)
+    if counts_unanswerable:
+        columns.insert(2, CANNOT_BE_ANSWERED)
     rows = [
         [
             TableCell(entry.name, go=entry.name if is_open or entry.name == person.name else "", whole=True),
             TableCell(f"{entry.completed:,}", number=True),
+            *([TableCell(f"{entry.unanswerable:,}", number=True)] if counts_unanswerable else []),
             TableCell(f"{entry.returned:,}", number=True),
             TableCell(f"{entry.drafts:,}", number=True),
             TableCell("–" if entry.median_seconds is None else format_minutes(entry.median_seconds), number=True),
@@ -185,7 +190,6 @@ def show_overview(services: Services, project: Project, person: User) -> None:
         ]
         for entry in people
     ]
-    columns = ("annotator", "done", "returned", "drafts", "median time (min.)", "agreement", "last seen")
     show_table(columns, rows, key="annotators", label="What each person has done", go=open_work)
     st.caption(_describe_agreement(agreement))
     show_progress(services.database, project)

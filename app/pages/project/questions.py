@@ -1,18 +1,22 @@
-"""The list of the project's questions: filters, pages, and what an administrator does with many of them at once."""
+"""The list of the project's questions: filters, pages, and what is done with many of them at once."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from uuid import UUID
 
 import streamlit as st
 
-from app.widgets.page_layout import escape_markdown, format_sentence
-from app.widgets.table import TableCell, show_table
-from db import question_list, users
-from db.database import Database, StoreError
+from app.widgets.dialog_acts import act_in_dialog, forget_outcome, show_outcome
+from app.widgets.manage import show_removal
+from app.widgets.page_layout import escape_markdown
+from app.widgets.table import TableCell, show_table, without_empty_columns
+from db import question_list, removals, users
+from db.database import Database
 from db.gold_visibility import is_gold_visible
 from db.models import Project, User
 from db.question_list import ANSWERABLE, OPEN, QUESTION_STATES, QuestionConditions, QuestionState
-from db.users import ADMIN
+from db.removal_kinds import Kind
+from db.users import ADMIN, REVIEWER
 from evaluation.value_format import format_count
 from runs.services import Services
 
@@ -47,16 +51,16 @@ def show_questions(services: Services, project: Project, person: User) -> None:
     start = (st.session_state[_PAGE] - 1) * PAGE_SIZE
     with database.read() as session:
         listed = question_list.list_question_states(session, project.id, conditions, start=start, limit=PAGE_SIZE)
-    is_administrator = ADMIN in person.roles
-    _show_total(database, project, conditions, start, total, is_administrator=is_administrator)
+    acts = [draw for draw, roles in BULK_ACTS.items() if {*roles} & {*person.roles}]
+    _show_total(database, project, conditions, start, total, acts)
+    rows = [_question_row(entry, shows_gold=shows_gold) for entry in listed]
     columns = ["no.", "question", "kind", "status", "people", "tags"] + (["gold answer"] if shows_gold else [])
     show_table(
-        columns,
-        [_question_row(entry, shows_gold=shows_gold) for entry in listed],
+        *without_empty_columns(columns, rows),
         key="project_questions",
         label="Questions",
         go=_request_question,
-        picked=st.session_state[_PICKED] if is_administrator else None,
+        picked=st.session_state[_PICKED] if acts else None,
         pick=_remember_picked,
     )
     if pages > 1:
@@ -94,16 +98,15 @@ def _choose(label: str, key: str, options: Sequence[str], width: int) -> str | N
     return None if chosen == ANY else chosen
 
 
-def _show_total(  # noqa: PLR0913 - the list, and who looks at it
+def _show_total(  # noqa: PLR0913, PLR0917 - the list, and what can be done with it
     database: Database,
     project: Project,
     conditions: QuestionConditions,
     start: int,
     total: int,
-    *,
-    is_administrator: bool,
+    acts: Sequence["BulkAct"],
 ) -> None:
-    """Draw which questions are on the page, of how many, and what an administrator does with several."""
+    """Draw which questions are on the page, of how many, and the button of what can be done with several."""
     picked: list[str] = st.session_state[_PICKED]
     with st.container(horizontal=True, gap="small", vertical_alignment="center", key="question_total"):
         last = min(start + PAGE_SIZE, total)
@@ -111,8 +114,10 @@ def _show_total(  # noqa: PLR0913 - the list, and who looks at it
         st.caption(f"{start + 1:,}–{last:,} of {format_count(total, 'question')}{marked}", width="content")
         if picked:
             st.button("Unmark", key="questions_unmark", type="tertiary", on_click=picked.clear)
-        if is_administrator and st.button("Change several", key="change_several", icon=":material/checklist:"):
-            _show_bulk_dialog(database, project, conditions, total)
+        if acts and st.button(
+            "Change several", key="change_several", icon=":material/checklist:", on_click=forget_outcome
+        ):
+            _show_bulk_dialog(database, project, conditions, total, acts)
 
 
 def _show_pager(pages: int) -> None:
@@ -153,25 +158,27 @@ def _remember_picked(shown: Sequence[str], picked: Sequence[str]) -> None:
 
 
 @st.dialog("Change several questions", width="medium")
-def _show_bulk_dialog(database: Database, project: Project, conditions: QuestionConditions, total: int) -> None:
+def _show_bulk_dialog(
+    database: Database, project: Project, conditions: QuestionConditions, total: int, acts: Sequence["BulkAct"]
+) -> None:
     """Ask which questions: those that are marked, or all that match; and draw what can be done with them."""
+    show_outcome()
     picked: list[str] = st.session_state[_PICKED]
     labels = {"marked": f"The {len(picked):,} marked", "all": f"All {total:,} that match the filters"}
     options = list(labels) if picked else ["all"]
     which = st.radio("Questions", options, key="bulk_which", format_func=labels.__getitem__)
     chosen = conditions if which == "all" else QuestionConditions(ids=tuple(map(UUID, picked)))
-    for draw in BULK_ACTS:
+    for draw in acts:
         draw(database, project, chosen)
 
 
-def _act(act: Callable[[], str]) -> None:
-    """Carry out an act and draw the list again with what became of it; a refusal stays in the dialog."""
-    try:
+def _show_act(label: str, key: str, act: Callable[[], str], *, disabled: bool = False) -> None:
+    """Draw the button of an act, after which the list says what became of it."""
+
+    def act_and_note() -> None:
         st.session_state[_NOTICE] = act()
-    except StoreError as error:
-        st.error(format_sentence(str(error)))
-    else:
-        st.rerun()
+
+    st.button(label, key=key, disabled=disabled, on_click=act_in_dialog, args=(act_and_note,))
 
 
 def _show_tagging(database: Database, project: Project, chosen: QuestionConditions) -> None:
@@ -193,10 +200,10 @@ def _show_tagging(database: Database, project: Project, chosen: QuestionConditio
             accept_new_options=True,
             width=280,
         )
-        if st.button("Add tag", key="bulk_add_tag", disabled=not tag):
-            _act(lambda: change(question_list.add_tag, "now tagged"))
-        if st.button("Remove tag", key="bulk_remove_tag", disabled=tag not in tags):
-            _act(lambda: change(question_list.remove_tag, "no longer tagged"))
+        add = partial(change, question_list.add_tag, "now tagged")
+        _show_act("Add tag", "bulk_add_tag", add, disabled=not tag)
+        take = partial(change, question_list.remove_tag, "no longer tagged")
+        _show_act("Remove tag", "bulk_remove_tag", take, disabled=tag not in tags)
 
 
 def _show_assignment(database: Database, project: Project, chosen: QuestionConditions) -> None:
@@ -204,8 +211,7 @@ def _show_assignment(database: Database, project: Project, chosen: QuestionCondi
         members = {user.name: user.id for user in users.list_users(session) if user.roles}
 
     def assign() -> str:
-        with database.read() as session:
-            ids = question_list.list_question_ids(session, project.id, chosen)
+        ids = _list_ids(database, project, chosen)
         for start in range(0, len(ids), ASSIGNED_AT_ONCE):
             with database.begin() as session:
                 batch = ids[start : start + ASSIGNED_AT_ONCE]
@@ -222,9 +228,36 @@ def _show_assignment(database: Database, project: Project, chosen: QuestionCondi
             width=400,
             help="They get these questions first, and nobody else does. What people have begun stays theirs.",
         )
-        if st.button("Assign" if names else "Open to everybody", key="bulk_assign"):
-            _act(assign)
+        _show_act("Assign" if names else "Open to everybody", "bulk_assign", assign)
 
 
-BULK_ACTS: tuple[Callable[[Database, Project, QuestionConditions], None], ...] = (_show_tagging, _show_assignment)
-"""What can be done with several questions, in the order of the dialog."""
+def _show_removal(database: Database, project: Project, chosen: QuestionConditions) -> None:
+    # What very many questions touch takes a while to count.
+    with st.expander("Archive or delete", key="bulk_removal", on_change="rerun") as expander:
+        ids = _list_ids(database, project, chosen) if expander.open else []
+        if not ids:
+            return
+        first, *others = ids
+        with database.read() as session:
+            effect = removals.describe_removal(session, Kind.QUESTION, first, others)
+
+        def remove(*, archives: bool) -> None:
+            with database.begin() as session:
+                removals.remove(session, Kind.QUESTION, first, archives=archives, others=others)
+            st.session_state[_PICKED] = []
+
+        show_removal(effect, remove)
+
+
+def _list_ids(database: Database, project: Project, chosen: QuestionConditions) -> list[UUID]:
+    with database.read() as session:
+        return question_list.list_question_ids(session, project.id, chosen)
+
+
+BulkAct = Callable[[Database, Project, QuestionConditions], None]
+BULK_ACTS: dict[BulkAct, tuple[str, ...]] = {
+    _show_tagging: (ADMIN,),
+    _show_assignment: (REVIEWER, ADMIN),
+    _show_removal: (ADMIN,),
+}
+"""What can be done with several questions, in the order of the dialog, with the roles of those who may."""

@@ -193,7 +193,7 @@ def _show_row(entry: ListedQuestion, page: ListPage, chosen: ReviewFilter, *, is
 
 
 def _describe_trace(trace: TraceToReview) -> str:
-    return f"{escape_markdown(trace.author)}: {escape_markdown(shorten(trace.answer, 60))}"
+    return f"{escape_markdown(trace.author)}: {escape_markdown(shorten(trace.answer, 80))}"
 
 
 def _more(count: int) -> str:

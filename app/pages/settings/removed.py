@@ -5,7 +5,7 @@ from uuid import UUID
 import streamlit as st
 
 from app import removals
-from app.widgets.manage import ERRORS
+from app.widgets.dialog_acts import ERRORS
 from app.widgets.page_layout import escape_markdown, format_sentence, format_when
 from app.widgets.queue import discarded_traces
 from db.removal_kinds import KEPT_DAYS, Kind

@@ -9,7 +9,7 @@ import streamlit as st
 from app.pages.verify.answers import OPENED_ANSWER, format_score, show_answers
 from app.pages.verify.start_dialog import DEFAULT_PARALLEL, show_verify_dialog
 from app.widgets.job_panel import VERIFICATION_JOB, may_start, show_verb_job, start_verb_job
-from app.widgets.manage import show_removal_notice, show_run_menu
+from app.widgets.manage import show_removal_notice, show_run_button
 from app.widgets.page_layout import escape_markdown, format_sentence, format_when, show_head, show_title
 from app.widgets.person import acting_services
 from app.widgets.queue import current_project
@@ -317,7 +317,7 @@ else:
         if running:
             st.fragment(rerun_when_started, run_every=REFRESH_SECONDS)(services.database, project, latest)
         if run is not None:
-            show_run_menu(services, run, parameters=["verification"])
+            show_run_button(services, run, parameters=["verification"])
             at_work = running or workers is not None
             st.fragment(show_verification, run_every=REFRESH_SECONDS if at_work else None)(
                 services, project, run, workers, running=at_work

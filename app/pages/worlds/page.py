@@ -9,7 +9,7 @@ from app.pages.worlds.questions import show_next_steps, show_project_button, sho
 from app.pages.worlds.world_choice import SelectedWorld, choose_world, show_world_overview
 from app.removals import rename_world
 from app.widgets.job_panel import show_world_jobs
-from app.widgets.manage import NameForm, show_manage_menu, show_removal_notice
+from app.widgets.manage import NameForm, show_manage_button, show_removal_notice
 from app.widgets.page_layout import choose_view, format_sentence, show_head, show_title
 from app.widgets.person import acting_services
 from app.widgets.url_state import WORLD_VIEWS
@@ -46,7 +46,7 @@ def _show_manage(world: SelectedWorld) -> None:
         rename_world(world.services, world.name, name)
         st.query_params["world"] = name
 
-    show_manage_menu(world.services, Kind.WORLD, world.name, NameForm(world.name, save), parameters=["world"])
+    show_manage_button(world.services, Kind.WORLD, world.name, NameForm(world.name, save), parameters=["world"])
 
 
 def show_view(world: SelectedWorld, person: User) -> None:

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -14,7 +15,16 @@ import pytest
 
 from guard.tree_usage import descendants
 from tests.servers.faulty_server import run_faulty_server, status
-from tests.servers.weather_started import PATIENCE, SECRET, WEATHER, registry_of, served, weather_by_command
+from tests.servers.loopback import free_port
+from tests.servers.weather_started import (
+    PATIENCE,
+    SECRET,
+    WEATHER,
+    arguments_of_waiting_weather,
+    registry_of,
+    served,
+    weather_by_command,
+)
 from tools.external.config import ExternalToolsConfig, McpServerConfig
 from tools.external.mcp_session import MAX_MESSAGE_BYTES
 from tools.registry import BUILT_IN_TOOLS, ToolRegistry
@@ -241,6 +251,26 @@ def test_a_server_that_does_not_start_affects_no_other_tool(declared: dict[str, 
     assert problem is not None
     assert "The server broken, which broken_say comes from, is not available" in problem
     assert [tool.name for tool in registry.available_tools(None, ["read", "broken_say"])] == ["read"]
+    registry.close()
+
+
+def test_the_tools_of_a_server_that_starts_slowly_come_all_at_once_and_are_missed_aloud(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("tools.registry.SERVER_START_TIMEOUT_SECONDS", 0.2)
+    port = free_port()
+    registry = registry_of(weather=weather_by_command(args=arguments_of_waiting_weather(port), seconds=PATIENCE))
+    names = ["read", "weather_forecast", "weather_stations"]
+    assert [tool.name for tool in registry.offered_tools(None, names, waits_for_servers=False)] == ["read"]
+    assert registry.is_starting
+    assert {registry.problem(name) for name in names[1:]} == {
+        "The server weather is still starting; its tools are offered once it has started."
+    }
+    with socket.create_server(("127.0.0.1", port)):
+        # A run waits for all of its tools.
+        assert [tool.name for tool in registry.offered_tools(None, names)] == names
+    assert not registry.is_starting
+    assert registry.problem("weather_forecast") is None
     registry.close()
 
 
