@@ -83,6 +83,13 @@ def test_documents_and_a_table_become_a_world_and_a_project_in_one_go(
     expect(page.locator("h1")).to_contain_text("Harbour")
     page.goto(f"{home.url}/project?you=ivy&project=Harbour&view=questions")
     expect(page.get_by_text("Who is the master of the harbour?").first).to_be_visible()
+    # Where there are only documents, people get the tools for them, and no field for what a graph would say.
+    page.goto(f"{home.url}/?you=ivy&project=Harbour")
+    expect(page.locator(".st-key-tools button p")).to_have_text(["Search", "Read"])
+    ivy.settle()
+    page.get_by_role("button", name="Finish").click()
+    expect(page.get_by_label("Answer from the text")).to_be_visible()
+    expect(page.get_by_label("Answer from the graph")).to_have_count(0)
 
 
 def test_a_world_without_questions_says_what_to_do(page: Page, home: Showhow, tmp_path: Path):

@@ -169,6 +169,10 @@ def test_the_members_list_has_what_was_saved_and_guidelines_show_an_uploaded_pic
     lea.dialog.get_by_role("button", name="Save").click()
     expect(lea.dialog.get_by_text("With this link dora opens the project")).to_be_visible()
     expect(lea.dialog.get_by_role("region", name="People and their roles")).to_contain_text("dora")
+    # The link of a person who is here already is shown again.
+    lea.dialog.get_by_label("Add or change").click()
+    page.get_by_role("option", name="ben").click()
+    expect(lea.dialog.get_by_text("With this link ben opens the project")).to_be_visible()
     page.keyboard.press("Escape")
     settle(page)
     (tmp_path / "the map.png").write_bytes(PIXEL)

@@ -22,8 +22,8 @@ from db.models import Project, Trace, User
 from db.removal_kinds import Kind
 from db.trace_record import TraceRecord
 from db.users import ADMIN
-from evaluation.value_format import format_count
 from evaluation.repairs import VerificationFailure, list_open_failures
+from evaluation.value_format import format_count
 from runs.ask import FreeQuestion
 from runs.services import Services
 
@@ -67,9 +67,8 @@ def _show_question(record: TraceRecord | None, project: Project, progress: queue
         position = f"A question of {escape_markdown(shown_project.name)}, beside {escape_markdown(project.name)}"
     world = f" · world: {escape_markdown(shown_project.world)}" if shown_project.world else ""
     with st.container(key="question", width="stretch", gap=None):
-        st.caption(
-            f"{position} · {progress.done} {queue.describe_done(shown_project)}, {progress.completed_by_user} by you{world}"
-        )
+        done = f"{progress.done} {queue.describe_done(shown_project)}"
+        st.caption(f"{position} · {done}, {progress.completed_by_user} by you{world}")
         if record:
             # A long question is cut by page.css, and expands with the focus.
             st.html(f'<div class="head" tabindex="0"><h1>{escape_html(record.question.text)}</h1></div>')
@@ -127,7 +126,8 @@ def _show_queue_empty(database: Database, project: Project, person: User, progre
     later = " What you left for later is under My work." if waiting else ""
     st.success(
         f"Your queue is empty: of {format_count(progress.total, 'question')} you answered {progress.completed_by_user} "
-        f"and skipped {progress.skipped}; {progress.done} are {queue.describe_done(project)}, and others hold {progress.held}.{later}"
+        f"and skipped {progress.skipped}; {progress.done} are {queue.describe_done(project)}, and others hold "
+        f"{progress.held}.{later}"
     )
 
 
