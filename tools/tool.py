@@ -159,7 +159,7 @@ class Tool:
 
     def has_source_in(self, world: World | None) -> bool:
         """Whether the world has the source that the tool reads, if it reads one."""
-        return self.source is None or bool(_list_sources(world).get(self.source))
+        return self.source is None or _list_sources(world).get(self.source) is not None
 
     def is_available_in(self, world: World | None) -> bool:
         """Whether the world has the source that the tool needs."""

@@ -43,6 +43,17 @@ def documents(browser: Browser, tmp_path: Path) -> list[Path]:
     return [tmp_path / name for name in (*files, "pilots.pdf")]
 
 
+def check_tools_for_documents(page: Page, ivy: Visitor, project: str) -> None:
+    """Where there are only documents, people get the tools for them, and no field for what a graph would say."""
+    page.get_by_role("link", name="Annotate", exact=True).click()
+    expect(page.get_by_label("Current project")).to_have_value(project)
+    expect(page.locator(".st-key-tools button p")).to_have_text(["Search", "Read"])
+    ivy.settle()
+    page.get_by_role("button", name="Finish").click()
+    expect(page.get_by_label("Answer from the text")).to_be_visible()
+    expect(page.get_by_label("Answer from the graph")).to_have_count(0)
+
+
 def test_documents_and_a_table_become_a_world_and_a_project_in_one_go(
     page: Page, home: Showhow, documents: list[Path], tmp_path: Path
 ):
@@ -83,13 +94,7 @@ def test_documents_and_a_table_become_a_world_and_a_project_in_one_go(
     expect(page.locator("h1")).to_contain_text("Harbour")
     page.goto(f"{home.url}/project?you=ivy&project=Harbour&view=questions")
     expect(page.get_by_text("Who is the master of the harbour?").first).to_be_visible()
-    # Where there are only documents, people get the tools for them, and no field for what a graph would say.
-    page.goto(f"{home.url}/?you=ivy&project=Harbour")
-    expect(page.locator(".st-key-tools button p")).to_have_text(["Search", "Read"])
-    ivy.settle()
-    page.get_by_role("button", name="Finish").click()
-    expect(page.get_by_label("Answer from the text")).to_be_visible()
-    expect(page.get_by_label("Answer from the graph")).to_have_count(0)
+    check_tools_for_documents(page, ivy, "Harbour")
 
 
 def test_a_world_without_questions_says_what_to_do(page: Page, home: Showhow, tmp_path: Path):
