@@ -12,7 +12,6 @@ from app.widgets.choices import SelectedLibrary, choose_library, list_versions
 from app.widgets.manage import NameForm, show_manage_menu, show_removal_notice
 from app.widgets.page_layout import choose_view, escape_markdown, format_sentence, show_head, show_title
 from app.widgets.person import acting_services
-from app.widgets.queue import current_project
 from app.widgets.url_state import LIBRARY_VIEWS, go_to_library
 from db import users
 from db.database import Conflict, Database, StoreError
@@ -30,15 +29,12 @@ def show_freeze_dialog(services: Services, person: User) -> None:
     """Ask for the name, the filters and the options of the next version, and freeze it."""
     approved = SelectedLibrary(services, None)
     choices = approved.choices()
-    project = current_project(services.database)
-    if project is not None and project.name in choices.projects:
-        st.session_state.setdefault("project_freeze", project.name)
     st.caption(
         "A version is a numbered list of approved traces that never changes, so every run with it can be repeated."
     )
     name = st.text_input(
         "Name",
-        value=_latest_library_name(services.database, st.session_state.get("project_freeze")),
+        value=_latest_library_name(services.database),
         key="freeze_name",
         placeholder="a new or an existing library",
     )
@@ -47,15 +43,16 @@ def show_freeze_dialog(services: Services, person: User) -> None:
     conditions = show_demonstration_filters(choices, key="freeze")
     count = approved.count(conditions)
     hint = "" if count else " Approve traces on the Review page, or try fewer filters."
+    if count and conditions.project is None and len(choices.projects) > 1:
+        hint = f" They may be of any of {len(choices.projects)} projects; choose one under Project to freeze its own."
     st.caption(f"{count:,} of {approved.count(DemonstrationFilter()):,} approved traces match.{hint}")
     options = _show_option_fields(person)
     if st.button("Freeze", key="freeze_now", type="primary", disabled=not count or bool(refusal)):
         _freeze_and_open(services, name.strip(), conditions, options)
 
 
-def _latest_library_name(database: Database, project: str | None) -> str:
-    """The name of the library frozen last, of those with demonstrations of the project; empty if there is none."""
-    versions = [v for v in list_versions(database) if project is None or project in v.card.get("projects", ())]
+def _latest_library_name(database: Database) -> str:
+    versions = list_versions(database)
     return max(versions, key=lambda version: version.frozen_at).name if versions else ""
 
 
