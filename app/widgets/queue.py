@@ -176,7 +176,7 @@ def current_project(database: Database) -> Project | None:
 def show_missing_project(database: Database) -> None:
     """Say that the link names a project that is not here, where another one is shown in its place."""
     project, name = current_project(database), st.query_params.get("project")
-    if project is not None and name not in (None, project.name):
+    if project is not None and name and name != project.name:
         st.warning(
             f"There is no project **{escape_markdown(name)}**: it was renamed, archived or deleted, or the link is "
             f"wrong. This is **{escape_markdown(project.name)}**; choose another one above."
