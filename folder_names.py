@@ -26,7 +26,8 @@ def explain_refused_name(name: str, existing: Iterable[str]) -> str | None:
     is not refused.
     """
     if not is_safe_name(name):
-        return NAME_RULE
+        near = "-".join(re.findall(r"[A-Za-z0-9_-]+", name)).lstrip("-_")
+        return f"{NAME_RULE}, such as {near}" if is_safe_name(near) else NAME_RULE
     if name.casefold() in _DEVICES:
         return "Windows reserves this name for a device; choose another name"
     others = sorted(existing)

@@ -138,18 +138,25 @@ PERIODS: dict[str, Callable[[date], date]] = {"day": lambda day: day, "week": _b
 def list_progress(session: Session, project_id: UUID, period: str, zone: tzinfo) -> list[PeriodProgress]:
     """List what each person submitted in each period of PERIODS, the latest first; days begin in that time zone."""
     rows = session.execute(
-        select(Trace.submitted_at, User.name, Trace.status, _seconds, says_unanswerable(Trace.final_answer))
+        select(
+            Trace.submitted_at,
+            User.name,
+            Trace.status,
+            is_open_return(),
+            _seconds,
+            says_unanswerable(Trace.final_answer),
+        )
         .join(Question, Question.id == Trace.question_id)
         .join(User, User.id == Trace.author_id)
         .where(Question.project_id == project_id)
         .where(Trace.status.in_((*COMPLETED_STATUSES, "rejected")))
     )
     parts: dict[tuple[date, str], list[tuple[str, float | None, bool | None]]] = defaultdict(list)
-    for submitted_at, name, status, seconds, is_unanswerable in rows:
+    for submitted_at, name, status, is_open, seconds, is_unanswerable in rows:
         if submitted_at is not None:
-            parts[PERIODS[period](submitted_at.astimezone(zone).date()), name].append(
-                (status, seconds, is_unanswerable)
-            )
+            counted = "mended" if status == "rejected" and not is_open else status
+            begins = PERIODS[period](submitted_at.astimezone(zone).date())
+            parts[begins, name].append((counted, seconds, is_unanswerable))
     return [
         _summarize_period(begins, name, entries)
         for (begins, name), entries in sorted(parts.items(), key=lambda part: (-part[0][0].toordinal(), part[0][1]))

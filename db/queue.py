@@ -179,6 +179,9 @@ def begin_question(
     if question is None:
         raise RowNotFound(f"there is no question {question_id} here; go back to the queue")
     if find_own_draft(session, question_id, user_id) is None:
+        assignment = find_assignment(session, question_id, user_id)
+        if assignment is not None and assignment.state == "skipped":
+            raise Conflict("you have skipped this question; My work returns it to your queue")
         project = session.get_one(Project, question.project_id)
         available = select(Question.id).where(Question.id == question_id, *_availability_conditions(user_id, project))
         if session.scalar(available) is None:
@@ -284,6 +287,11 @@ def measure_progress(session: Session, project_id: UUID, user_id: UUID) -> Proje
         .where(Assignment.user_id != user_id, is_held())
     )
     return ProjectProgress(done, total, completed_by_user or 0, skipped or 0, held or 0)
+
+
+def describe_done(project: Project) -> str:
+    """What it takes that a question of the project is done, as a phrase."""
+    return "done" if project.overlap == 1 else f"done by {project.overlap} people each"
 
 
 @dataclass(frozen=True, slots=True)

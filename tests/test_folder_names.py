@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from folder_names import explain_refused_name, is_safe_name, shorten_name
+from folder_names import NAME_RULE, explain_refused_name, is_safe_name, shorten_name
 
 UNSAFE = [
     "",
@@ -33,7 +33,25 @@ RESERVED = ["con", "CON", "nul", "Prn", "aux", "com1", "COM9", "lpt0", "LPT3"]
 @pytest.mark.parametrize("name", UNSAFE)
 def test_an_unsafe_name_is_refused_with_the_rule(name: str):
     assert not is_safe_name(name)
-    assert explain_refused_name(name, []) == ("use up to 64 letters, digits, - and _, beginning with a letter or digit")
+    assert str(explain_refused_name(name, [])).startswith(NAME_RULE)
+
+
+@pytest.mark.parametrize(
+    ("name", "near"),
+    [
+        ("Harbour Town docs", "Harbour-Town-docs"),
+        ("../x", "x"),
+        ("_x", "x"),
+        ("notes.v2", "notes-v2"),
+    ],
+)
+def test_a_refused_name_comes_with_one_that_is_near_it_and_safe(name: str, near: str):
+    assert is_safe_name(near)
+    assert explain_refused_name(name, []) == f"{NAME_RULE}, such as {near}"
+
+
+def test_without_a_letter_or_a_digit_no_name_is_near():
+    assert explain_refused_name("…", []) == NAME_RULE
 
 
 @pytest.mark.parametrize("name", RESERVED)

@@ -157,18 +157,16 @@ class Tool:
             name, title, description, schema, run, parameters, source, next_tool=next_tool, not_offered=not_offered
         )
 
+    def has_source_in(self, world: World | None) -> bool:
+        """Whether the world has the source that the tool reads, if it reads one."""
+        return self.source is None or _list_sources(world).get(self.source) is not None
+
     def is_available_in(self, world: World | None) -> bool:
         """Whether the world has the source that the tool needs."""
-        sources = (
-            {}
-            if world is None
-            else {SourceKind.TEXT: world.text, SourceKind.GRAPH: world.graph, SourceKind.WEB: world.web}
-        )
-        if self.source is None:
-            return not self.needs_source
-        is_here = sources.get(self.source) is not None
+        if self.needs_source:
+            return self.source is not None and self.has_source_in(world)
         # A tool whose source another one may replace says so when it is called; without any source none has a use.
-        return is_here or (not self.needs_source and (world is None or any(sources.values())))
+        return self.has_source_in(world) or world is None or any(_list_sources(world).values())
 
     def missing_source_message(self) -> str:
         """The sentence for a world that does not have the source."""
@@ -206,6 +204,12 @@ def to_single_line(error: str) -> str:
     line = " ".join("".join(char if char.isprintable() else " " for char in error).split())
     half = _MAX_ERROR_CHARACTERS // 2
     return line if len(line) <= _MAX_ERROR_CHARACTERS else f"{line[:half]} ... {line[-half:]}"
+
+
+def _list_sources(world: World | None) -> dict[SourceKind, object]:
+    if world is None:
+        return {}
+    return {SourceKind.TEXT: world.text, SourceKind.GRAPH: world.graph, SourceKind.WEB: world.web}
 
 
 def _arguments_model(name: str, function: Callable[..., Observation]) -> type[BaseModel]:

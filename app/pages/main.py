@@ -28,7 +28,7 @@ from app.widgets.person import (
     show_invitation,
     show_user_menu,
 )
-from app.widgets.queue import current_project
+from app.widgets.queue import current_project, show_missing_project
 from app.widgets.tour import TOUR_COOKIE, is_tour_ended, show_tour
 from app.widgets.url_state import LIBRARY_VIEWS, WORLD_VIEWS, clear_url_parameters
 from db import projects
@@ -263,6 +263,7 @@ def show_navigation() -> None:
         _show_product_header(database, person, help_of(page.url_path or PAGES[0].name))
         if (name := show_tour(database, person)) is not None:
             open_page(name, person)
+        show_missing_project(database)
         show_invitation(person)
         page.run()
     else:

@@ -16,6 +16,7 @@ from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from urllib.parse import urlencode
+from uuid import UUID
 
 import streamlit as st
 import streamlit.runtime
@@ -105,7 +106,7 @@ def _switch_user(key: str) -> None:
 
 
 @st.dialog("Members", width="medium")
-def show_members_dialog(database: Database, person: User, project: str) -> None:
+def show_members_dialog(database: Database, person: User, project_id: UUID) -> None:
     """List the people with their roles; an administrator changes them, and adds people with a link to the project."""
     with database.read() as session:
         people = {member.name: member.roles for member in users.list_users(session)}
@@ -142,9 +143,10 @@ def show_members_dialog(database: Database, person: User, project: str) -> None:
     saved, problem = st.session_state.pop(_SAVED_MEMBER, ("", ""))
     if problem:
         st.error(format_sentence(problem))
-    elif saved == name.strip():
-        st.success(f"Saved. With this link {escape_markdown(name)} opens the project:")
-        query = urlencode({"you": saved, "project": project})
+    elif saved == name.strip() or name in people:
+        # The id, since the project may be renamed before the link is used.
+        query = urlencode({"you": name.strip(), "project": str(project_id)})
+        st.success(f"{'Saved. ' if saved else ''}With this link {escape_markdown(name)} opens the project:")
         st.code(f"{(st.context.url or '').partition('?')[0].removesuffix('project')}?{query}", language=None)
 
 

@@ -30,7 +30,7 @@ from db.types import utc_now
 from runs.services import Services
 
 CHOSEN_PROJECT = "chosen_project"
-"""The key of the name of the project that was chosen last in this session."""
+"""The key of the name and the id of the project that was chosen last in this session."""
 
 
 @cache
@@ -159,16 +159,28 @@ def current_project(database: Database) -> Project | None:
     """The project in the link, else the one chosen in this session, else the first one; None without projects."""
     with database.read() as session:
         all_projects = projects.list_projects(session)
-    if not all_projects:
-        return None
-    # Links between pages drop the query of the URL, but the project stays the same.
-    name = st.query_params.get("project", st.session_state.get(CHOSEN_PROJECT))
-    project = next((project for project in all_projects if project.name == name), all_projects[0])
-    if name == project.name:
-        st.session_state[CHOSEN_PROJECT] = name
-        if "project" not in st.query_params:
-            st.query_params["project"] = name
+    # Links between pages drop the query of the URL, but the project stays the same, also when it is renamed.
+    last_name, last_id = st.session_state.get(CHOSEN_PROJECT, (None, None))
+    name = st.query_params.get("project", last_name)
+    keys = [name, last_id] if name == last_name else [name]
+    ways = {key: project for project in reversed(all_projects) for key in (str(project.id), project.name)}
+    project = next((ways[key] for key in keys if key in ways), None)
+    if project is None:
+        return all_projects[0] if all_projects else None
+    st.session_state[CHOSEN_PROJECT] = (project.name, str(project.id))
+    if st.query_params.get("project") != project.name:
+        st.query_params["project"] = project.name
     return project
+
+
+def show_missing_project(database: Database) -> None:
+    """Say that the link names a project that is not here, where another one is shown in its place."""
+    project, name = current_project(database), st.query_params.get("project")
+    if project is not None and name and name != project.name:
+        st.warning(
+            f"There is no project **{escape_markdown(name)}**: it was renamed, archived or deleted, or the link is "
+            f"wrong. This is **{escape_markdown(project.name)}**; choose another one above."
+        )
 
 
 def current_trace(services: Services, person: User) -> OpenedTrace | None:

@@ -23,7 +23,14 @@ from evaluation.datasets.question_documents import (
     name_classes,
     read_class_labels,
 )
-from evaluation.datasets.record import ALTERNATIVES_NAMES, ANSWER_NAMES, TEXT_NAMES, describe_type, parse_cells
+from evaluation.datasets.record import (
+    ALTERNATIVES_NAMES,
+    ANSWER_NAMES,
+    TEXT_NAMES,
+    describe_type,
+    parse_cells,
+    standardize_name,
+)
 from guard.files import open_regular
 from guard.input_bounds import MAX_LINE_BYTES, InputBoundExceeded
 from guard.workbook_input import MAGIC, UnreadableWorkbook, iterate_sheets
@@ -175,15 +182,15 @@ _FIELDS = {"answer": ANSWER_NAMES[0], "alternatives": ALTERNATIVES_NAMES[0]}
 
 def _rename(name: str, columns: ColumnNames) -> str:
     """The meaning of a column; one that has the name of a chosen one is put aside."""
-    given = {column.lower(): _FIELDS.get(meaning, meaning) for column, meaning in columns.items()}
-    if meaning := given.get(name.lower()):
+    given = {standardize_name(column): _FIELDS.get(meaning, meaning) for column, meaning in columns.items()}
+    if meaning := given.get(standardize_name(name)):
         return meaning
     return f"{name} (in the file)" if name in given.values() else name
 
 
 def list_columns(cells: Sequence[str], columns: ColumnNames | None = None) -> list[str]:
     """The names of a header's columns in lower case, or what they mean; one without a name has its number."""
-    names = (strip_marks(cell).lower() or f"column {number}" for number, cell in enumerate(cells, 1))
+    names = (standardize_name(strip_marks(cell)) or f"column {number}" for number, cell in enumerate(cells, 1))
     return [_rename(name, columns or {}) for name in names]
 
 

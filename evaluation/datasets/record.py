@@ -199,7 +199,7 @@ def parse_record(form: QuestionFormat, fields: Fields, language: str) -> Questio
 
 
 TEXT_NAMES = ("question", "text", "prompt", "problem", "question_text")
-ANSWER_NAMES = ("answers", "answer", "gold_answers", "answer_list")
+ANSWER_NAMES = ("answers", "answer", "gold_answers", "gold_answer", "answer_list")
 ALTERNATIVES_NAMES = ("golden_answers", "short_answers")
 """The fields of a list of answers of which a correct answer names one, as in the files of FlashRAG and ASQA."""
 CHOICES_NAMES = ("choices", "options")
@@ -208,6 +208,7 @@ _LONGEST_WORD = 60
 _NUMBERED_ANSWER = re.compile(r"answer_?\d+")
 """The fields of alternative answers, as FreshQA's answer_0 to answer_9."""
 ID_NAMES = ("id", "_id", "qid", "question_id", "source_id")
+_KNOWN_NAMES = frozenset({*TEXT_NAMES, *ANSWER_NAMES, *ID_NAMES, *ALTERNATIVES_NAMES})
 METADATA_NAMES = ("dataset", "split", "kind")
 COLUMN_MEANINGS = ("question", "answer", "alternatives", "id", "kind")
 """What a person may say that a column of a file means, whatever its name."""
@@ -262,7 +263,7 @@ def _unescape(match: re.Match[str]) -> str:
 
 
 def _parse_plain(raw: Fields, _: str) -> QuestionRecord:
-    fields = _lower_known_names(raw)
+    fields = _standardize_known_names(raw)
     name = next((name for name in TEXT_NAMES if name in fields), TEXT_NAMES[0])
     consumed = {name}
     source = next((field for field in ID_NAMES if isinstance(fields.get(field), str | int)), None)
@@ -308,11 +309,17 @@ def _parse_plain(raw: Fields, _: str) -> QuestionRecord:
     )
 
 
-def _lower_known_names(fields: Fields) -> Fields:
-    """The fields with the names of questions, answers and ids in lower case, unless two would have the same name."""
-    known = {*TEXT_NAMES, *ANSWER_NAMES, *ID_NAMES, *ALTERNATIVES_NAMES}
-    lowered = {name: name.lower() for name in fields if name.lower() in known and name.lower() not in fields}
-    return {lowered.get(name, name): value for name, value in fields.items()} if lowered else fields
+def standardize_name(name: str) -> str:
+    """The name in lower case; that of questions, answers and ids as it is known, so "Gold answer" is gold_answer."""
+    joined = "_".join(name.lower().replace("-", " ").split())
+    return joined if joined in _KNOWN_NAMES else name.lower()
+
+
+def _standardize_known_names(fields: Fields) -> Fields:
+    """The fields with the names of questions, answers and ids as they are known, unless two would have the same one."""
+    standard = {name: standardize_name(name) for name in fields}
+    renamed = {name: known for name, known in standard.items() if known in _KNOWN_NAMES and known not in fields}
+    return {renamed.get(name, name): value for name, value in fields.items()} if renamed else fields
 
 
 def _is_hop_list(value: Any) -> bool:
@@ -363,7 +370,7 @@ def _add_aliases(gold: dict[str, Any], aliases: list[str]) -> None:
 
 
 def _is_plain(fields: Fields) -> bool:
-    return any(isinstance(value, str) for name, value in fields.items() if name.lower() in TEXT_NAMES)
+    return any(isinstance(value, str) for name, value in fields.items() if standardize_name(name) in TEXT_NAMES)
 
 
 JSONL = QuestionFormat("jsonl", "JSON with the fields question or text, answer or answers, id", _is_plain, _parse_plain)

@@ -7,10 +7,13 @@ from urllib.parse import urlencode
 import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
+from db.database import Database
+from db.projects import create_project
+from db.renaming import rename_project
 from tests.browser.annotator import Annotator
 from tests.browser.asker import Asker
 from tests.browser.server import Showhow
-from tests.browser.settled import PATIENCE, settle
+from tests.browser.settled import PATIENCE, settle, visit
 
 pytestmark = pytest.mark.long
 
@@ -91,6 +94,12 @@ def answer_from_a_fork(ada: Annotator) -> None:
     page.get_by_label("Final thought", exact=True).fill("The first one is meant.")
     page.keyboard.press("Control+Enter")
     expect(page.get_by_text("Submitted for review.")).to_be_visible()
+    # What was done is told beside the buttons of the header, not over them.
+    button = page.get_by_role("button", name="Guidelines", exact=True)
+    button.hover(timeout=3_000)
+    # Its key is shown while it is hovered, and is no part of its name.
+    expect(button.locator("kbd")).to_be_visible()
+    expect(button).to_have_attribute("aria-keyshortcuts", "Alt+G")
 
 
 def test_a_person_answers_from_a_fork_and_goes_on_without_the_draft_that_was_left(page: Page, home: Showhow):
@@ -138,6 +147,43 @@ def test_the_question_of_a_discarded_draft_begins_anew(page: Page, home: Showhow
     page.reload()
     ida.settle()
     assert "trace=" not in page.url
+
+
+def test_a_skip_holds_although_its_reason_is_typed_in_one_go_after_a_long_look(page: Page, home: Showhow):
+    page.clock.install()
+    Annotator(page, home.url, "ada", PROJECT)
+    skipped = question_of(page)
+    # After such a time the next keystroke stores how long the person has worked on what they have begun.
+    page.clock.fast_forward(35_000)
+    page.keyboard.press("Alt+k")
+    page.get_by_label("Why?").fill("unclear")
+    page.keyboard.press("Control+Enter")
+    expect(page.locator("h1")).not_to_have_text(skipped)
+    settle(page)
+    page.clock.fast_forward(5_000)
+    dialog = open_work(page, "Skipped")
+    expect(dialog.get_by_text(skipped)).to_be_visible()
+    expect(dialog.get_by_text("Drafts 0")).to_be_visible()
+
+
+def test_a_renamed_project_is_followed_and_a_link_with_its_former_name_says_so(page: Page, home: Showhow):
+    database = Database(f"sqlite:///{home.home / 'showhow.db'}")
+    with database.begin() as session:
+        project_id = create_project(session, "Old name", "default").id
+    visit(page, home, "/project?project=Old+name")
+    with database.begin() as session:
+        rename_project(session, "Old name", "New name")
+    page.get_by_role("link", name="Library", exact=True).click()
+    chosen = page.get_by_label("Current project")
+    expect(chosen).to_have_value("New name")
+    visit(page, home, "/project?project=Old+name")
+    missing = page.get_by_text("There is no project Old name: it was renamed, archived or deleted")
+    expect(missing).to_be_visible()
+    # An invitation names the project by its id.
+    visit(page, home, f"/project?project={project_id}")
+    expect(chosen).to_have_value("New name")
+    expect(missing).to_have_count(0)
+    database.close()
 
 
 def test_repairs_are_a_list_beside_the_queue_and_next_moves_on_from_one(page: Page, home: Showhow):

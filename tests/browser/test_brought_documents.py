@@ -1,5 +1,6 @@
 """What people bring: documents of five kinds and a table with columns of its own become a world and a project."""
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -45,6 +46,18 @@ def documents(browser: Browser, tmp_path: Path) -> list[Path]:
     return [tmp_path / name for name in (*files, "pilots.pdf")]
 
 
+def check_tools_for_documents(page: Page, ivy: Visitor, project: str) -> None:
+    """Where there are only documents, people get the tools for them, and no field for what a graph would say."""
+    page.get_by_role("link", name="Annotate", exact=True).click()
+    expect(page.get_by_label("Current project")).to_have_value(project)
+    tools = page.locator(".st-key-tools [class*=st-key-tool_]")
+    expect(tools).to_have_text([re.compile("^Search"), re.compile("^Read")])
+    ivy.settle()
+    page.get_by_role("button", name="Finish").click()
+    expect(page.get_by_label("Answer from the text")).to_be_visible()
+    expect(page.get_by_label("Answer from the graph")).to_have_count(0)
+
+
 def test_documents_and_a_table_become_a_world_and_a_project_in_one_go(
     page: Page, home: Showhow, documents: list[Path], tmp_path: Path
 ):
@@ -85,6 +98,7 @@ def test_documents_and_a_table_become_a_world_and_a_project_in_one_go(
     expect(page.locator("h1")).to_contain_text("Harbour")
     page.goto(f"{home.url}/project?you=ivy&project=Harbour&view=questions")
     expect(page.get_by_text("Who is the master of the harbour?").first).to_be_visible()
+    check_tools_for_documents(page, ivy, "Harbour")
 
 
 def test_a_world_without_questions_says_what_to_do(page: Page, home: Showhow, tmp_path: Path):

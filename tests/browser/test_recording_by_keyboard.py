@@ -171,6 +171,6 @@ def test_returned_work_is_found_fixed_and_reviewed_with_its_difference(page: Pag
     eve.fill("Search for", person)
     eve.run()
     open_review(page, home, submit(eve, "nobody else"))
-    difference = page.get_by_role("region", name="Difference from the parent")
+    difference = page.get_by_role("region", name="What changed")
     expect(difference).to_contain_text("Search again.")
     expect(page.get_by_text("The first 2 steps are the same.")).to_be_visible()

@@ -233,7 +233,7 @@ def test_a_resubmitted_trace_says_why_it_was_returned_and_what_changed(
     expect(page.get_by_text("resubmitted", exact=True)).to_be_visible()
     expect(page.get_by_role("alert").filter(has_text="Returned before by ben")).to_contain_text(REASON)
     expect(page.get_by_text("The first step is the same.")).to_be_visible()
-    difference = page.get_by_role("region", name="Difference from the parent")
+    difference = page.get_by_role("region", name="What changed")
     expect(difference.locator("tbody tr")).to_have_count(2)
     expect(difference.locator("tbody tr").first).to_contain_text("Bergen")
     expect(difference.locator("tbody tr").first).to_contain_text("Bodo")

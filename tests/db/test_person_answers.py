@@ -5,7 +5,7 @@ from zoneinfo import ZoneInfo
 
 from sqlalchemy import update
 
-from db import person_answers, projects, queue, recording, review
+from db import person_answers, projects, queue, recording, review, traces
 from db.gold_visibility import is_gold_of_world_visible, is_gold_visible
 from db.models import Trace
 from db.person_answers import AnswerConditions
@@ -87,6 +87,11 @@ def test_progress_counts_what_was_submitted_in_each_day_and_week_of_the_persons_
     assert progress("day", "UTC") == [("2026-03-02", 2, 0, 1, 120.0), ("2026-03-01", 1, 1, 0, 60.0)]
     assert progress("week", "UTC") == [("2026-03-02", 2, 0, 1, 120.0), ("2026-02-23", 1, 1, 0, 60.0)]
     assert progress("week", "Asia/Tokyo") == [("2026-03-02", 3, 1, 1, 60.0)]
+    # Its author has gone on from it, as their own lists and the table of people say.
+    with scene.database.begin() as session:
+        traces.fork_trace(session, returned.id, 0, scene.ada.id)
+        assert [person.returned for person in queue.list_annotators(session, scene.project.id)] == [0]
+    assert progress("week", "Asia/Tokyo") == [("2026-03-02", 3, 1, 0, 60.0)]
 
 
 def test_gold_answers_are_for_reviewers_and_for_all_where_the_project_shows_them(scene):

@@ -194,6 +194,18 @@ def test_a_skipped_question_is_offered_to_others_and_can_be_resumed(scene):
         assert queue.list_skipped_questions(session, scene.project.id, scene.ada.id) == []
 
 
+def test_a_page_that_is_late_begins_no_question_that_its_person_has_skipped(scene):
+    question = next_of(scene, scene.ada)
+    with scene.database.begin() as session:
+        queue.skip_question(session, question.id, scene.ada.id, "unclear")
+    with pytest.raises(Conflict, match="you have skipped this question"), scene.database.begin() as session:
+        queue.begin_question(session, question.id, scene.ada.id, trace_id=uuid4())
+    assert next_of(scene, scene.ada).position == 2
+    with scene.database.begin() as session:
+        queue.unskip_question(session, question.id, scene.ada.id)
+        queue.begin_question(session, question.id, scene.ada.id)
+
+
 def test_a_skipped_draft_with_steps_is_stored_but_not_listed(scene):
     with scene.database.begin() as session:
         trace = recording.start_trace(session, scene.questions[0].id, scene.ada.id)

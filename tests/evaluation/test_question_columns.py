@@ -48,6 +48,24 @@ def test_a_person_says_what_the_columns_mean(tmp_path: Path, kind: str):
     assert [answer["text"] for answer in records[0].gold_answers] == ["Lena", "Otis"]
 
 
+@pytest.mark.parametrize(
+    ("question", "answer"),
+    [("Question", "Gold answer"), ("question text", "GOLD ANSWERS"), ("Question-Text", "gold_answer")],
+)
+def test_names_of_columns_are_known_with_spaces_and_capitals(tmp_path: Path, question: str, answer: str):
+    rows = {question: ["Who?"], answer: ["Lena|Otis"], "Remarks by hand": ["easy"]}
+    pd.DataFrame(rows).to_excel(tmp_path / "q.xlsx", index=False)
+    (record,) = open_question_file(tmp_path / "q.xlsx")
+    assert (record.text, [gold["text"] for gold in record.gold_answers]) == ("Who?", ["Lena", "Otis"])
+    assert record.details == {"remarks by hand": "easy"}
+    (tmp_path / "q.json").write_text(json.dumps([{question: "Who?", answer: ["Lena"]}]), encoding="utf-8")
+    (record,) = open_question_file(tmp_path / "q.json")
+    assert (record.text, [gold["text"] for gold in record.gold_answers]) == ("Who?", ["Lena"])
+    # A person may also name such a column as the file spells it.
+    (record,) = open_question_file(tmp_path / "q.xlsx", columns={"Remarks by hand": "kind"})
+    assert record.kind == "easy"
+
+
 def test_a_column_with_a_name_of_ours_that_another_one_is_chosen_for_is_put_aside(tmp_path: Path):
     file = tmp_path / "q.csv"
     file.write_text("question,answer,better question\nold?,x,new?\n", encoding="utf-8")

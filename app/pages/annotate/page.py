@@ -222,11 +222,15 @@ def _show_return_notice(returned: ReturnedWork) -> None:
 
 
 def _offered_tools(services: Services, world: World | None, project: Project) -> tuple[tuple[Tool, ...], str | None]:
-    """The tools that the project offers, the same as for agents; and the problem if there are none."""
+    """The tools that the project offers and that have a source here, if any has one; the problem if there are none.
+
+    Agents are offered the others too, so that the prompt of a demonstration is that of the run which it shows.
+    """
     try:
-        return tuple(services.tool_registry().offered_tools(world, project.tools, waits_for_servers=False)), None
+        offered = services.tool_registry().offered_tools(world, project.tools, waits_for_servers=False)
     except ToolError as error:
         return (), str(error)
+    return tuple([tool for tool in offered if tool.has_source_in(world)] or offered), None
 
 
 def _try_open_world(services: Services, name: str) -> World | None:

@@ -24,6 +24,7 @@ from db.removal_kinds import Kind
 from db.trace_record import TraceRecord
 from db.users import ADMIN
 from evaluation.repairs import VerificationFailure, list_open_failures
+from evaluation.value_format import format_count
 from runs.ask import FreeQuestion
 from runs.services import Services
 
@@ -63,7 +64,8 @@ def _show_question(record: TraceRecord | None, project: Project, progress: queue
         position = f"A question of {escape_markdown(shown_project.name)}, beside {escape_markdown(project.name)}"
     world = f" · world: {escape_markdown(shown_project.world)}" if shown_project.world else ""
     with st.container(key="question", width="stretch", gap=None):
-        st.caption(f"{position} · {progress.done} done, {progress.completed_by_user} by you{world}")
+        done = f"{progress.done} {queue.describe_done(shown_project)}"
+        st.caption(f"{position} · {done}, {progress.completed_by_user} by you{world}")
         if record:
             # A long question is cut by page.css, and expands with the focus.
             st.html(f'<div class="head" tabindex="0"><h1>{escape_html(record.question.text)}</h1></div>')
@@ -120,8 +122,9 @@ def _show_queue_empty(database: Database, project: Project, person: User, progre
         waiting = len(queue.list_work_to_resume(session, project.id, person.id))
     later = " What you left for later is under My work." if waiting else ""
     st.success(
-        f"Your queue is empty: {progress.done} of {progress.total} questions are done, you skipped "
-        f"{progress.skipped}, and others hold {progress.held}.{later}"
+        f"Your queue is empty: of {format_count(progress.total, 'question')} you answered {progress.completed_by_user} "
+        f"and skipped {progress.skipped}; {progress.done} are {queue.describe_done(project)}, and others hold "
+        f"{progress.held}.{later}"
     )
 
 
@@ -279,7 +282,8 @@ def _show_entry(  # noqa: PLR0913, PLR0917 - what a row shows, and its acts
             st.button("Discard", key=f"ask_{asks}", type="tertiary", on_click=ask)
     if discard is not None and st.session_state.get(asks):
         with st.container(horizontal=True, vertical_alignment="center"):
-            st.markdown(f"It is deleted with its steps. {removals.DELETION_NOTE}", width="stretch")
+            where = "Settings, Archived and deleted, restores it."
+            st.markdown(f"It is deleted with its steps. {removals.DELETION_NOTE} {where}", width="stretch")
             st.button(
                 "Discard the draft", key=f"confirm_{asks}", type="primary", on_click=act_in_dialog, args=(discard,)
             )

@@ -28,6 +28,7 @@ from worlds.source import SourceError
 def show_freeze_dialog(services: Services) -> None:
     """Ask for the name, the filters and the options of the next version, and freeze it."""
     approved = SelectedLibrary(services, None)
+    choices = approved.choices()
     st.caption(
         "A version is a numbered list of approved traces that never changes, so every run with it can be repeated."
     )
@@ -39,9 +40,11 @@ def show_freeze_dialog(services: Services) -> None:
     )
     refusal = _explain_refused_name(services.database, name.strip())
     st.caption(refusal or _describe_next_version(services.database, name.strip()))
-    conditions = show_demonstration_filters(approved.choices(), key="freeze")
+    conditions = show_demonstration_filters(choices, key="freeze")
     count = approved.count(conditions)
     hint = "" if count else " Approve traces on the Review page, or try fewer filters."
+    if count and conditions.project is None and len(choices.projects) > 1:
+        hint = f" They may be of any of {len(choices.projects)} projects; choose one under Project to freeze its own."
     st.caption(f"{count:,} of {approved.count(DemonstrationFilter()):,} approved traces match.{hint}")
     values = show_option_fields(list_options(FreezeOptions), "freeze")
     if st.button("Freeze", key="freeze_now", type="primary", disabled=not count or bool(refusal)):

@@ -86,7 +86,7 @@ def show_header(services: Services, project: Project | None, person: User) -> No
             and person.roles
             and st.button("Members", key="members", shortcut="Alt+M", icon=":material/group:")
         ):
-            show_members_dialog(services.database, person, project.name)
+            show_members_dialog(services.database, person, project.id)
         if project is not None and is_administrator:
             _show_manage(services, project)
 
@@ -110,6 +110,7 @@ def _show_creation(services: Services, person: User) -> None:
         key="project_new_world",
         format_func=lambda name: name or "No world: tools of others",
     )
+    st.caption("Own documents become a world, and a project over it, by Import a world on the Worlds page.")
     registry = services.tool_registry()
     opened = None
     try:
@@ -162,7 +163,7 @@ def show_overview(services: Services, project: Project, person: User) -> None:
             show_question_import(services, person, project.name, project.world)
         return
     share = progress.done / progress.total
-    st.progress(share, f"{progress.done:,} of {pluralize(progress.total, 'question')} done")
+    st.progress(share, f"{progress.done:,} of {pluralize(progress.total, 'question')} {queue.describe_done(project)}")
     with st.container(horizontal=True, key="project_figures"):
         for state, count in states.items():
             st.metric(state.capitalize(), f"{count:,}", width="content")

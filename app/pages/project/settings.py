@@ -100,7 +100,8 @@ def _show_pictures(services: Services, project: Project) -> None:
     """Draw the pictures that the guidelines can name, and the field that adds some."""
     with services.database.read() as session:
         names = list(load_pictures(session, project.id))
-    with st.expander(f"Pictures ({len(names)})", expanded=bool(st.session_state.get("pictures_problem"))):
+    # Its label stays the same: another one would be folded, although the line to copy has just come into it.
+    with st.expander("Pictures", expanded=bool(names or st.session_state.get("pictures_problem"))):
         st.file_uploader(
             "Add pictures",
             list(PICTURE_SUFFIXES),

@@ -215,7 +215,7 @@ def show_bulk_dialog(database: Database, person: User, choices: Sequence[BulkCho
     matching = [choice.trace.id for choice in choices if choice.is_gold and choice.agreement != "differ"]
     with st.container(horizontal=True, gap="small"):
         st.button(
-            f"Select the {len(matching)} that match gold",
+            f"Select the {len(matching)} that match gold, where answers do not differ",
             key="bulk_gold",
             disabled=not matching,
             on_click=_select,

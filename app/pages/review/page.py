@@ -198,10 +198,12 @@ def show_difference(parent: TraceRecord, fork: TraceRecord) -> None:
                 TableCell(fork.trace.final_answer or "none"),
             ]
         )
-    with st.expander(f"Difference from its parent ({escape_markdown(parent.creator_name)})", expanded=True):
+    with st.expander(
+        f"What changed since the trace it continues ({escape_markdown(parent.creator_name)})", expanded=True
+    ):
         st.caption(kept if same else "The first step differs.")
         if rows:
-            show_table(("", "parent", "this trace"), rows, key="fork_difference", label="Difference from the parent")
+            show_table(("", "before", "now"), rows, key="fork_difference", label="What changed")
 
 
 def _step_label(pair: tuple[int | None, ...]) -> str:

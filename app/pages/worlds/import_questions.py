@@ -58,12 +58,12 @@ def show_question_import(services: Services, person: User, project_name: str, wo
     columns = choose_columns(services, upload)
     survey = survey_upload(services, upload, form, language, columns)
     if isinstance(survey, str):
-        st.error(format_sentence(survey))
+        show_refusal(services, upload, columns, survey)
         return
     show_survey(survey)
     is_allowed = survey.problem is None
     if survey.problem is not None:
-        st.warning(format_sentence(f"{upload.name}: {survey.problem}"))
+        st.warning(format_sentence(f"{upload.name}: {survey.problem}. Under Columns, choose the one with the answers"))
         is_allowed = st.checkbox("Import them without gold answers", key="questions_without_gold")
     label = f"Import {format_count(survey.questions, 'question')}"
     if st.button(label, key="questions_import_now", type="primary", disabled=not is_allowed):
@@ -117,6 +117,15 @@ def choose_columns(services: Services, upload: UploadedFile) -> dict[str, str]:
 def format_columns(columns: Mapping[str, str]) -> tuple[str, ...]:
     """The chosen columns as MEANING=COLUMN."""
     return tuple(f"{meaning}={name}" for name, meaning in columns.items())
+
+
+def show_refusal(services: Services, upload: UploadedFile, columns: Mapping[str, str], reason: str) -> None:
+    """Say which column has to be chosen, or why the upload cannot be read."""
+    names = _list_columns(services, upload)
+    if names and "question" not in columns.values() and not any(name.lower() in TEXT_NAMES for name in names):
+        st.info(f"No column is called {' or '.join(TEXT_NAMES[:2])}. Choose under Columns which one has the questions.")
+    else:
+        st.error(format_sentence(reason))
 
 
 def _list_columns(services: Services, upload: UploadedFile) -> list[str]:

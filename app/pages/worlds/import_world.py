@@ -18,7 +18,7 @@ from app.pages.worlds.create_world import (
     write_upload,
 )
 from app.pages.worlds.import_questions import EXTENSIONS as QUESTION_EXTENSIONS
-from app.pages.worlds.import_questions import choose_columns, format_columns, show_survey, survey_upload
+from app.pages.worlds.import_questions import choose_columns, format_columns, show_refusal, show_survey, survey_upload
 from app.widgets.job_panel import start_world_job
 from app.widgets.option_form import describe_options
 from app.widgets.page_layout import escape_markdown, format_sentence
@@ -102,7 +102,7 @@ def _show_project_fields(services: Services) -> tuple[str, UploadedFile | None, 
     columns = choose_columns(services, questions)
     survey = survey_upload(services, questions, AUTO, "en", columns)
     if isinstance(survey, str):
-        st.error(format_sentence(survey))
+        show_refusal(services, questions, columns, survey)
     else:
         show_survey(survey)
     return project, questions, columns
@@ -140,6 +140,8 @@ def _article_formats() -> list[str]:
 
 def _check_request(services: Services, request: ImportWorld, sources: ImportSources) -> None:
     """Raise a WorldError if the request is incomplete or conflicts with an existing world or project."""
+    if not request.name:
+        raise WorldError("Name the world.")
     require_free_name(services.settings.worlds_folder, request.name, replace=request.replace)
     if request.project:
         with services.database.read() as session:

@@ -45,7 +45,8 @@ export default function (component) {
 
   const typed = (event) => {
     mine.seen = Date.now();
-    if (event.type !== "input") return;
+    // What is typed elsewhere, such as the reason in the dialog that skips the question, begins no trace.
+    if (event.type !== "input" || !inputs().some(([, input]) => input === event.target)) return;
     mine.typed = true;
     clearTimeout(timer);
     timer = setTimeout(post, PAUSE);

@@ -1,7 +1,7 @@
 // Keys that work wherever the focus is: `?` opens the help, outside of text fields and dialogs; Ctrl+Enter and
 // Ctrl+Shift+Enter reach their buttons from a choice too, which would keep any Enter for itself. While a dialog is open,
 // its own button alone hears Ctrl+Enter, and nothing behind it hears a key: Streamlit lets every button of that key fire.
-// While Alt is held, the buttons show their keys. Selected buttons and the open page say so to a screen reader. After the
+// While Alt is held, the buttons show their keys, which are no part of their names. Selected buttons and the open page say so to a screen reader. After the
 // connection to the server was lost, the page runs anew, with what is in its fields.
 
 const SELECTIONS = [".st-key-views", ".st-key-tools", ".st-key-list", ".st-key-list_questions", ".st-key-list_demonstrations"]
@@ -11,6 +11,11 @@ function describe() {
   for (const button of document.querySelectorAll(SELECTIONS)) {
     const pressed = String(button.getAttribute("kind") === "primary");
     if (button.getAttribute("aria-pressed") !== pressed) button.setAttribute("aria-pressed", pressed);
+  }
+  // The key of a button is shown while it is hovered; its name stays the same.
+  for (const hint of document.querySelectorAll("button kbd:not([aria-hidden])")) {
+    hint.setAttribute("aria-hidden", "true");
+    hint.closest("button").setAttribute("aria-keyshortcuts", hint.textContent.replaceAll(" ", "").replace("Ctrl", "Control"));
   }
   for (const link of document.querySelectorAll("[data-testid=stTopNavLink]")) {
     const open = new URL(link.href).pathname.replace(/\/$/, "") === location.pathname.replace(/\/$/, "");
