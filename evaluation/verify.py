@@ -200,10 +200,13 @@ def start_repair_verification(services: Services, run: Run, freeze: Callable[[],
 
 
 def _sample_evenly(questions: list[Question], limit: int | None) -> list[Question]:
-    """At most `limit` questions at even distances, so that each kind has its share."""
+    """At most `limit` questions in their order, of each kind, and of each template of a kind, its share."""
     if limit is None or len(questions) <= limit:
         return questions
-    return [questions[index * len(questions) // limit] for index in range(limit)]
+    # Files repeat their templates in turn, so even distances in the order of the file would meet some kinds only.
+    by_kind = sorted(questions, key=lambda question: (question.kind or "", str(question.details.get("template", ""))))
+    chosen = {by_kind[index * len(by_kind) // limit].id for index in range(limit)}
+    return [question for question in questions if question.id in chosen]
 
 
 def run_verification(

@@ -13,6 +13,7 @@ from app.widgets.autosave import mount_question_autosave
 from app.widgets.manage import show_removal_notice, show_run_menu
 from app.widgets.page_layout import escape_html, escape_markdown, format_sentence, format_when, show_head
 from app.widgets.person import acting_services, current_user
+from app.widgets.queue import current_project
 from app.widgets.selection_form import render_pick_reasons
 from db import runs, traces
 from db.database import Database, RowNotFound
@@ -295,7 +296,7 @@ except ProfileError as error:
     profiles = {}
 show_removal_notice()
 is_new_session = "ask_seeded" not in st.session_state
-seed_ask_form(record, has_model=bool(profiles))
+seed_ask_form(record, current_project(database), has_model=bool(profiles))
 if is_new_session:
     restore_unsent_question(database, person)
 with show_head("Ask"):
