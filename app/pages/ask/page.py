@@ -267,7 +267,10 @@ def restore_unsent_question(database: Database, person: User) -> None:
     """Fill the field with what the person typed in a former session and did not ask; a link's question stays."""
     with database.read() as session:
         unsent = find_unsent_question(session, person.id)
-    if unsent.strip() and "question" not in st.query_params:
+        latest = runs.list_latest_traces(session, ASK_RUN_NAME, limit=SCAN_LIMIT)
+    # A draft that was on its way when its question was asked is stored after that.
+    asked = next((run.question for run in latest if run.asked_by == person.name), "")
+    if unsent.strip() not in ("", asked) and "question" not in st.query_params:
         st.session_state["ask_question"] = unsent
 
 
