@@ -286,7 +286,8 @@ class OracleResponder(BaselineOracle):
         if triples != list(self._gold.triples) or wrong:
             return ReasonedReply(reasons="Other triples than the gold ones.", answers=[], unknown=True)
         if all(completed.kept is None for completed in request.triples):
-            return ReasonedReply(reasons="The triples state it.", answers=self._gold.root_answers)
+            reasons = "The triples state it." if self._gold.root_answers else "The triples have no answer."
+            return ReasonedReply(reasons=reasons, answers=self._gold.root_answers)
         answers = self._triples.answer([completed.kept or () for completed in request.triples])
         if answers is None:
             return ReasonedReply(reasons="A triple has no fact that is right.", answers=[], unknown=True)

@@ -202,8 +202,9 @@ def load_model(profile: ModelProfile) -> LangChainModel:
         _freeze_loaded_objects()
         proxy = choose_proxy(profile.proxy, address)
         server = httpx2.URL(address).netloc.decode() if profile.base_url else name
-        key_variable = variable or "the variable that the profile names"
-        return LangChainModel(model, ModelEndpoint(name, server, redactor_of(read_secrets(model)), key_variable, proxy))
+        return LangChainModel(
+            model, ModelEndpoint(name, server, redactor_of(read_secrets(model)), variable or "", proxy)
+        )
     raise failure
 
 

@@ -243,10 +243,12 @@ def _permanent_error(failure: ServerFailure, endpoint: ModelEndpoint) -> ChatErr
             "limit in the provider's billing settings."
         )
     if status == 401 or codes & _KEY_CODES or _WRONG_KEY.search(message) or status == 403:
-        variable = endpoint.key_variable or "the provider's key"
-        return ChatAuthenticationError(
-            f"{address} refuses the key{where}; set {variable} in the environment and start again."
+        what_to_do = (
+            f"set {endpoint.key_variable} in the environment and start again"
+            if endpoint.key_variable
+            else "name the environment variable of its key in its profile"
         )
+        return ChatAuthenticationError(f"{address} refuses the key{where}; {what_to_do}.")
     is_too_long = bool(_TOO_LONG.search(message)) and (status is None or status < 500 or bool(codes & _CONTEXT_CODES))
     if status == 413 or codes & _CONTEXT_CODES or is_too_long:
         return ChatContextTooLong(

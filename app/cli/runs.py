@@ -120,6 +120,7 @@ def _write(write: Callable[[BinaryIO], Any], out: Path | None, *, force: bool) -
     if out is not None:
         with open_atomically(out, force=force) as stream:
             write(stream)
+        print_progress(f"written to {out}")
         return
     # Parquet is written with jumps back, which standard output may not allow.
     buffer = io.BytesIO()

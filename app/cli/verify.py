@@ -280,10 +280,11 @@ def _format_report(services: Services, report: VerificationReport) -> Iterator[s
     if report["left"]:
         yield f"{report['left']:,} questions are left"
     if report["unavailable"]:
-        yield f"{report['unavailable']:,} questions met an unavailable source; they are not in the annotators' queue"
+        yield f"{report['unavailable']:,} questions met an unavailable source; they are not in the list of repairs"
     failures = [failure for failure in list_failures(services, load_run(services, report["id"])) if failure.is_open]
     if failures:
-        yield f"{len(failures):,} failures are in the annotators' queue; first: {failures[0].outcome.question}"
+        first = failures[0].outcome.question
+        yield f"{len(failures):,} failures are in the annotators' list of repairs; first: {first}"
 
 
 def _format_scores(report: VerificationReport) -> str:

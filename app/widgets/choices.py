@@ -28,6 +28,7 @@ from fewshot_library.library import LibraryDifference, LibraryStatistics, compar
 from fiction.generator.world_files import FACT_SOURCES_FILE
 from folder_names import is_safe_name
 from runs.services import Services
+from settings import DEFAULT_LIBRARY
 from tools.registry import ToolRegistry, name_tools_by_title
 from worlds.folder import list_world_names
 from worlds.open import NO_WORLD, read_world_metadata
@@ -331,6 +332,17 @@ def place_to_ask(project: Project) -> str:
 def parse_place(place: str) -> tuple[str, str | None]:
     """The world of a choice, or NO_WORLD and the name of its project."""
     return (NO_WORLD, place.removeprefix(_PROJECT_PLACE)) if place.startswith(_PROJECT_PLACE) else (place, None)
+
+
+def list_library_references(database: Database, place: str) -> list[str]:
+    """NAME:NUMBER of all versions, those with demonstrations of the place first, then the default library."""
+    world, project = parse_place(place)
+
+    def rank(version: LibraryVersion) -> tuple[bool, bool]:
+        shown = version.card.get("projects" if project else "worlds", ())
+        return (project or world) not in shown, version.name != DEFAULT_LIBRARY
+
+    return [f"{version.name}:{version.number}" for version in sorted(list_versions(database), key=rank)]
 
 
 MAX_GOLD_PEOPLE = 200_000

@@ -180,8 +180,7 @@ class RunHistory:
                 else f"{self._rejections} in all"
             )
             raise NoUsableReply(
-                f"The model wrote replies that cannot be run, {count}, the last because: {rejection} "
-                f"Try another model, or fork the trace at the step before and fix it."
+                f"The model wrote replies that cannot be run, {count}; try another model. The last: {rejection}"
             )
 
 

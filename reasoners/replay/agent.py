@@ -134,7 +134,9 @@ class ReplayReasoner:
             confidence = calibration.confidence(alignment.score)
             try:
                 if confidence < threshold:
-                    mismatch = Mismatch(f"the confidence {confidence:.2f} is below {threshold:.2f}")
+                    mismatch = Mismatch(
+                        f"the two are not alike enough: the confidence {confidence:.2f} is below {threshold:.2f}"
+                    )
                     raise (
                         _refuse([(alignment.program.question, str(mismatch))]) if self._options.threshold else mismatch
                     )

@@ -196,7 +196,9 @@ class QuestionAligner:
         texts = None if absent else self._fill(question, program, _order_outward(question, extra), form.relations)
         if texts is None:
             lacking = f"not {', '.join(word.stem for word in absent)}" if absent else ""
-            clauses = filter(None, [", ".join(word.stem for word in extra), lacking])
+            # What both say stands in the place of a relation there.
+            shared = {word.stem for word in known.content}
+            clauses = filter(None, [", ".join(word.stem for word in extra if word.stem not in shared), lacking])
             raise Mismatch(f"this question says {' and '.join(clauses) or 'nothing in place of a relation'}")
         fillers = {slot.start: question.text[slice(*span)] for slot, span in zip(names, question.mentions, strict=True)}
         fillers |= {slot.start: text for slot, text in zip(form.relations, texts, strict=True)}

@@ -197,7 +197,9 @@ class SubstitutionFollower:
                     return next(item for item in here if _has(item, column, name))
         if not here:
             raise Mismatch(f"step {step} observed nothing")
-        raise Mismatch(f"step {step} returned {len(here)} entries, and only a reader can tell which of them counts")
+        raise Mismatch(
+            f"the demonstration took one of several entries of step {step}, and only a reader can tell which one"
+        )
 
     def _read_span(self, there: str, here: str, span: tuple[int, int]) -> str:
         """The words here between those between which the demonstration's stand, in the only sentence with these."""

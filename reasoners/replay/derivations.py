@@ -184,6 +184,8 @@ def derive_answer(name: str, evidence: Evidence) -> str:
 
 
 def _single(values: Values) -> ReplayValue:
+    if not values:
+        raise Mismatch("nothing was observed of one that is compared")
     if len({value.key for value in values}) != 1:
         raise Mismatch(f"there are {len(values)} values where one is compared")
     return values[0]
@@ -219,6 +221,8 @@ def _is_not_after(one: Values, other: Values, evidence: Evidence) -> bool:
 
 def _find_extreme(subjects: Mapping[str, list[Values]], sign: int) -> str:
     """The only subject with the least value, or span between two values, times the sign."""
+    if unknown := [name for name, lists in subjects.items() if not all(lists)]:
+        raise Mismatch(f"nothing was observed of {unknown[0]}")
     if len(subjects) < 2 or len({value.kind for lists in subjects.values() for own in lists for value in own}) > 1:
         raise Mismatch("there are not two values of one kind to compare")
     spans: dict[str, list[float]] = {}

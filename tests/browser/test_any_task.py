@@ -92,12 +92,12 @@ def test_questions_over_a_database_go_all_the_way_in_the_browser(page: Page, sho
     expect(page.get_by_text("Approved. The trace is a demonstration now.")).to_be_visible()
     shop.run("library", "freeze", "shop", "--project", "Shop")
 
-    open_page(page, shop, "ask", world="project:Shop")
+    # Ask proposes the project of the page, and the library with its demonstrations.
+    open_page(page, shop, "ask")
+    expect(page.get_by_role("combobox", name="World", exact=True)).to_have_value("Project Shop")
+    expect(page.get_by_role("combobox", name="Library", exact=True)).to_have_value("shop:1")
     page.get_by_label("Question", exact=True).fill("How many customers live in Bern?")
     page.get_by_text("Language model", exact=True).click()
-    settle(page)
-    page.get_by_label("Library", exact=True).click()
-    page.get_by_role("option", name="shop:1").click()
     settle(page)
     page.get_by_role("button", name="Ask", exact=False).last.click()
     expect(page.locator(".conclusion .answer")).to_have_text("2")

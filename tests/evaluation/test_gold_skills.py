@@ -17,6 +17,7 @@ from filelock import FileLock
 from db.models import Question, Step
 from db.run_spec import RunLimits
 from db.runs import RunOutcome
+from db.unanswerable import find_gold_reason
 from evaluation.datasets import read_questions
 from evaluation.datasets.record import QuestionRecord
 from evaluation.gold_reasoning import GoldOperation, GoldReasoning, UnknownOperation
@@ -190,6 +191,13 @@ def check_answers_and_calls(ground: Ground, method: str) -> None:
         assert score.scores["f1"] == 1.0, details
         assert score.model_calls == score.model_calls_expected, (question.kind, question.text)
         assert all(step.finished_at is not None for step in recorder.steps)
+
+
+def test_the_thought_of_a_question_without_an_answer_does_not_say_that_the_triples_state_one(one_ground: Ground):
+    question = next(question for question in one_ground.questions if find_gold_reason(question.gold_answers))
+    outcome, _ = one_ground.run("pdrr", question, one_ground.oracle(question))
+    assert outcome.answers is not None
+    assert "The triples have no answer." in (outcome.answers.final_thought or ""), outcome.answers
 
 
 @dataclass(frozen=True)

@@ -109,6 +109,14 @@ def body_of(request: Request) -> str:
     return json.dumps(request.body, sort_keys=True)
 
 
+def test_a_sample_has_its_share_of_each_kind_where_the_file_repeats_the_kinds_in_turn(tmp_path):
+    home = Home(tmp_path / "home", 32)
+    with ModelServer(pupil) as server:
+        home.run("verify", "--project", PROJECT, "--limit", "8", server=server)
+    kinds = home.rows("SELECT q.kind, count(*) FROM trace t JOIN question q ON q.id = t.question_id GROUP BY q.kind")
+    assert sorted(kinds) == [(f"kind {number}", 2) for number in range(4)]
+
+
 def test_a_killed_verification_loses_no_question_and_pays_for_no_reply_twice(tmp_path):
     home = Home(tmp_path / "home", 200)
     kills = 0
@@ -283,7 +291,7 @@ def test_a_question_that_the_server_failed_is_left_and_never_in_the_annotators_q
         assert (report["right"] + report["left"], report["failed"], report["refused"]) == (4, 0, 0), err
         assert 1 <= report["left"] <= 2
         assert "questions stayed unfinished: " in err
-        assert "annotators' queue" not in home.run(*words, server=server, status=1)[0]
+        assert "list of repairs" not in home.run(*words, server=server, status=1)[0]
         server.script = pupil
         again = home.verify(server, "--seconds", 5, "--most-seconds", 60)
         assert (again["id"], again["right"], again["left"]) == (report["id"], 4, 0)
@@ -453,7 +461,8 @@ def test_each_question_is_asked_as_often_as_it_is_repeated(tmp_path):
         assert report["pass_at_k"]["3"] == pytest.approx(0.9)
         # The answers to a question that failed several times are one failure to repair.
         assert (
-            "2 failures are in the annotators' queue" in home.run("verify", "--go-on", report["id"], server=server)[0]
+            "2 failures are in the annotators' list of repairs"
+            in home.run("verify", "--go-on", report["id"], server=server)[0]
         )
         assert report["pass_hat_k"] == pytest.approx({"1": 26 / 30, "2": (8 + 1 / 3) / 10, "3": 0.8})
         assert set(counts.values()) == {3}

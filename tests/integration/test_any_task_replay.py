@@ -72,11 +72,11 @@ def run(home: Path, *words: str) -> Any:
     return json.loads(done.stdout)
 
 
-def record(services: Services, project: str, source_id: str, calls: Calls, answer: str) -> None:
+def record(services: Services, project: str, source_id: str, calls: Calls, answer: str, *, world: str = "") -> None:
     """Record the calls as the Annotate page does, submit the answer, and approve it as another person."""
     database, data = services.database, dict[int, Any]()
     question = find_question(services, project, source_id)
-    tools = services.tool_registry().offered_tools(services.open_world(""), [name for name, _ in calls])
+    tools = services.tool_registry().offered_tools(services.open_world(world), [name for name, _ in calls])
     with database.begin() as session:
         lead, ann = (users.register_user(session, name).id for name in ("lead", "ann"))
         trace_id = recording.start_trace(session, question.id, ann).id
@@ -85,7 +85,7 @@ def record(services: Services, project: str, source_id: str, calls: Calls, answe
         with database.begin() as session:
             version = load_trace(session, trace_id).trace.version
             step = recording.begin_step(session, trace_id, new, seen=version, by=ann)
-        outcome = next(tool for tool in tools if tool.name == name).call(services.tool_context(""), arguments)
+        outcome = next(tool for tool in tools if tool.name == name).call(services.tool_context(world), arguments)
         assert outcome.observation is not None, outcome.error
         data[position] = outcome.observation.data
         with database.begin() as session:

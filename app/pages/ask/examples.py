@@ -2,8 +2,11 @@
 
 import re
 
+from app.widgets.choices import parse_place, place_to_ask
 from db import libraries, projects
 from db.database import Database
+from db.libraries import DemonstrationFilter
+from db.repetitions import OTHER_NAMES
 from db.unanswerable import find_gold_reason
 
 EXAMPLE_COUNT = 3
@@ -13,19 +16,25 @@ NAME_OR_NUMBER = re.compile(r"(?<!^)\b(?:[^\W\d_a-z][\w'-]*|\d+)(?: (?:[^\W\d_a-
 """Words in capitals after the first word, and numbers: the questions of a pattern differ in them alone."""
 
 
-def find_examples(database: Database, world: str, library: str | None) -> list[str]:
-    """Find a few questions over the world, each of another kind, that match demonstrations but are not demonstrated."""
+def find_examples(database: Database, place: str, library: str | None) -> list[str]:
+    """Find a few questions to ask at the place, each of another kind, that match demonstrations but are no such.
+
+    Where tools of others are asked, they match demonstrations that were tried with other names.
+    """
     if library is None:
         return []
     with database.read() as session:
-        demonstrations = libraries.load_demonstrations(session, libraries.find_version(session, library).id)
+        version_id = libraries.find_version(session, library).id
+        demonstrations = libraries.load_demonstrations(session, version_id)
+        tried = DemonstrationFilter(repeats=OTHER_NAMES)
+        usable = libraries.list_matching_ids(session, tried, version_id) if parse_place(place)[1] else None
         questions = [
             question
             for project in projects.list_projects(session)
-            if project.world == world
+            if place_to_ask(project) == place
             for question in projects.list_questions(session, project.id, limit=SCAN_LIMIT)
         ]
-    patterns = {_question_pattern(demonstration.question) for demonstration in demonstrations}
+    patterns = {_question_pattern(own.question) for own in demonstrations if usable is None or own.trace_id in usable}
     demonstrated = {demonstration.full_text for demonstration in demonstrations}
     examples: dict[str | None, str] = {}
     for question in questions:

@@ -9,11 +9,11 @@ from uuid import UUID
 import streamlit as st
 
 from app.field_docstrings import read_field_docstrings
-from app.widgets.choices import list_places_to_ask, parse_place, place_to_ask
+from app.widgets.choices import list_library_references, list_places_to_ask, parse_place, place_to_ask
 from app.widgets.page_layout import escape_markdown, format_sentence
 from app.widgets.selection_form import selection_label
 from db.database import Database
-from db.libraries import list_versions
+from db.models import Project
 from db.run_spec import DEFAULT_MAX_SECONDS, MODEL_SKILLS, RunLimits, RunSpec
 from db.trace_record import TraceRecord
 from db.traces import load_trace
@@ -26,7 +26,6 @@ from reasoners.registry import REASONERS, ReasonerEntry, default_reasoner, reaso
 from runs.ask import ActiveRun, AskRequest
 from runs.preparation import find_entry, needs_model
 from runs.services import Services
-from settings import DEFAULT_LIBRARY
 from tools.arguments import label_of_name
 
 DEMONSTRATION, MODEL = "demonstration", "model"
@@ -43,6 +42,8 @@ OPTION_LABELS = {
     "threshold": "Minimum confidence",
 }
 """Labels of options whose names do not say what they are."""
+PROJECT_SEEDED = "ask_seeded_project"
+"""The key of the project whose place and library the form proposes."""
 MAX_DEMONSTRATIONS = 8
 MAX_STEP_LIMIT = 100_000
 FIELD_WIDTH = 380
@@ -62,9 +63,16 @@ class AskFormField:
         return f"ask_{self.name}"
 
 
-def seed_ask_form(record: TraceRecord | None, *, has_model: bool) -> None:
-    """Fill the fields from the trace in the link, once per trace; the person's later changes are kept."""
+def seed_ask_form(record: TraceRecord | None, project: Project | None, *, has_model: bool) -> None:
+    """Fill the fields from the trace in the link, once per trace; the person's later changes are kept.
+
+    Where no trace is open, the current project says where to ask, once per project, unless the link does.
+    """
     trace_id = str(record.trace.id) if record is not None else ""
+    if record is None and project is not None and st.session_state.get(PROJECT_SEEDED) != project.name:
+        st.session_state[PROJECT_SEEDED] = project.name
+        st.session_state["ask_world"] = st.query_params.get("world") or place_to_ask(project)
+        st.session_state.pop("ask_library", None)
     if st.session_state.get("ask_seeded") == trace_id:
         return
     st.session_state["ask_seeded"] = trace_id
@@ -199,7 +207,7 @@ def show_ask_form(
         selects = entry.uses_demonstrations and entry.options is AgentOptions and mode == MODEL
         options = _select_demonstration_options() if selects else {}
     with fields:
-        spec = _show_spec(services.database, entry, options)
+        spec = _show_spec(services.database, entry, options, place)
         is_pressed = st.button(
             "Ask",
             key="ask",
@@ -239,9 +247,9 @@ def _choose_answer_mode() -> str:
     )
 
 
-def _show_spec(database: Database, entry: ReasonerEntry, options: dict[str, Any]) -> RunSpec:
+def _show_spec(database: Database, entry: ReasonerEntry, options: dict[str, Any], place: str) -> RunSpec:
     """Draw the library that the reasoner uses, and a drawer of its options and limits, besides `options`."""
-    library = _select_library(database, is_used=entry.uses_demonstrations)
+    library = _select_library(database, place, is_used=entry.uses_demonstrations)
     person_skills: tuple[str, ...] = ()
     skills = MODEL_SKILLS
     with st.popover("Options", icon=":material/tune:"):
@@ -277,7 +285,7 @@ def describe_reasoner(entry: ReasonerEntry) -> str:
     """What the reasoner does, what a question costs and what it needs, in one sentence for Markdown."""
     cost = f"; it costs {entry.cost}" if entry.cost else ""
     needs = f", and needs {entry.needs}" if entry.needs else ""
-    return format_sentence(f"{reasoner_title(entry.name)} {entry.description}{cost}{needs}")
+    return format_sentence(f"{reasoner_title(entry.name)}: {entry.description}{cost}{needs}")
 
 
 def _select_profile(profiles: Mapping[str, ModelProfile]) -> str | None:
@@ -312,12 +320,9 @@ def _show_select_box(label: str, options: list[Any], name: str, **arguments: Any
     return st.selectbox(label, options, key=f"ask_{name}", persist_state="session", **arguments)
 
 
-def _select_library(database: Database, *, is_used: bool) -> str | None:
+def _select_library(database: Database, place: str, *, is_used: bool) -> str | None:
     """Draw the choice of the library, also in its place where the reasoner uses none."""
-    with database.read() as session:
-        references = [f"{version.name}:{version.number}" for version in list_versions(session)]
-    # The first option is the default.
-    references.sort(key=lambda reference: not reference.startswith(f"{DEFAULT_LIBRARY}:"))
+    references = list_library_references(database, place)
     if not references:
         st.caption("No library yet: freeze one on the Library page.")
         return None

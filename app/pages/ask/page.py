@@ -13,6 +13,7 @@ from app.widgets.autosave import mount_question_autosave
 from app.widgets.manage import show_removal_notice, show_run_button
 from app.widgets.page_layout import escape_html, escape_markdown, format_sentence, format_when, show_head
 from app.widgets.person import acting_services, current_user
+from app.widgets.queue import current_project
 from app.widgets.selection_form import render_pick_reasons
 from db import runs, traces
 from db.database import Database, RowNotFound
@@ -265,7 +266,10 @@ def restore_unsent_question(database: Database, person: User) -> None:
     """Fill the field with what the person typed in a former session and did not ask; a link's question stays."""
     with database.read() as session:
         unsent = find_unsent_question(session, person.id)
-    if unsent.strip() and "question" not in st.query_params:
+        latest = runs.list_latest_traces(session, ASK_RUN_NAME, limit=SCAN_LIMIT)
+    # A draft that was on its way when its question was asked is stored after that.
+    asked = next((run.question for run in latest if run.asked_by == person.name), "")
+    if unsent.strip() not in ("", asked) and "question" not in st.query_params:
         st.session_state["ask_question"] = unsent
 
 
@@ -294,7 +298,7 @@ except ProfileError as error:
     profiles = {}
 show_removal_notice()
 is_new_session = "ask_seeded" not in st.session_state
-seed_ask_form(record, has_model=bool(profiles))
+seed_ask_form(record, current_project(database), has_model=bool(profiles))
 if is_new_session:
     restore_unsent_question(database, person)
 with show_head("Ask"):

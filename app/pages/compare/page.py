@@ -53,11 +53,14 @@ CACHED_COMPARISONS = 32
 
 
 def choose_runs(runs: Sequence[Run], titles: Mapping[UUID, str]) -> list[UUID]:
-    """Draw the choice of runs, which the link stores; the default are the latest over the same questions."""
+    """Draw the choice of runs, which the link stores; the default are the latest over the same questions.
+
+    As with `showhow compare`, the first one is the baseline, by default the oldest.
+    """
     known = {str(run.id): run.id for run in runs}
     named = [known[text] for text in get_url_parameter("runs").split(",") if text in known]
     alike = [run.id for run in runs if run.questions_hash == runs[0].questions_hash]
-    st.session_state["compared_runs"] = named if "runs" in st.query_params else alike[:DEFAULT_RUNS]
+    st.session_state["compared_runs"] = named if "runs" in st.query_params else alike[:DEFAULT_RUNS][::-1]
 
     def change() -> None:
         chosen = st.session_state["compared_runs"]
@@ -138,14 +141,13 @@ def show_run_table(comparison: RunComparison) -> None:
     show_table(columns, rows, key="run_figures", label="Figures of each run", go=_request_run)
     st.caption(
         "Cost, tokens, time and model calls are those of an answer: as reported, and at most, with the calls that did "
-        "not report their tokens. An answer that was refused or failed scores 0. A run's name opens it on the Verify "
-        "page."
+        "not report their tokens. Answers that a question cannot be answered are among the answered ones; what was "
+        "refused or failed scores 0. A run's name opens it on the Verify page."
     )
 
 
 def _count_endings(run: RunFigures) -> tuple[int, ...]:
-    unanswerable = run.cannot_be_answered
-    return run.answered - unanswerable, unanswerable, run.refused, run.failed, run.left
+    return run.answered, run.cannot_be_answered, run.refused, run.failed, run.left
 
 
 def _format_right(run: RunFigures) -> str:

@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from app.widgets.choices import list_versions
+from app.widgets.choices import list_library_references, place_to_ask
 from app.widgets.job_panel import VERIFICATION_JOB, start_verb_job
 from app.widgets.page_layout import escape_markdown
 from app.widgets.selection_form import selection_label
@@ -20,7 +20,6 @@ from reasoners.humaniq.options import list_selections
 from reasoners.registry import REASONERS, default_reasoner
 from runs.budget import MAX_CONCURRENT_QUESTIONS
 from runs.services import Services
-from settings import DEFAULT_LIBRARY
 
 DEFAULT_PARALLEL = 2
 """Questions in parallel."""
@@ -32,7 +31,7 @@ def show_verify_dialog(services: Services, project: Project, questions: int) -> 
     """Ask for the reasoner and its options, and start `showhow verify` in the background."""
     st.caption(
         f"{questions:,} questions of this project have a gold answer. Each is answered and scored; wrong answers "
-        "go into the annotators' queue for repair."
+        "go into the annotators' list of repairs."
     )
     try:
         profiles = list(services.model_profiles())
@@ -49,7 +48,7 @@ def show_verify_dialog(services: Services, project: Project, questions: int) -> 
     )
     library = st.selectbox(
         "Library",
-        _library_references(services.database),
+        list_library_references(services.database, place_to_ask(project)),
         key="verify_library",
         help="The reasoner imitates the demonstrations of this version.",
     )
@@ -103,12 +102,6 @@ def _describe_price(database: Database, project: Project, reasoner: str, answers
         return "The price is not known before a verification with this reasoner and model; a limit bounds it."
     total = format_money(cost * answers)
     return escape_markdown(f"An answer cost at most {format_money(cost)} last time: about {total} for {answers:,}.")
-
-
-def _library_references(database: Database) -> list[str]:
-    """Every version as NAME:NUMBER, those of the default library first."""
-    references = [f"{version.name}:{version.number}" for version in list_versions(database)]
-    return sorted(references, key=lambda reference: not reference.startswith(f"{DEFAULT_LIBRARY}:"))
 
 
 def _show_model_fields(profiles: list[str]) -> list[str]:

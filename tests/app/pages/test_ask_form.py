@@ -46,7 +46,7 @@ import streamlit as st
 from app.pages.ask.form import seed_ask_form, show_option
 from reasoners.registry import REASONERS
 
-seed_ask_form(None, has_model=True)
+seed_ask_form(None, None, has_model=True)
 st.session_state["options"] = {
     entry.name: {option.name: show_option(entry, option) for option in entry.own_options}
     for entry in REASONERS.values()

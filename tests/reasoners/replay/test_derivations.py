@@ -50,6 +50,11 @@ def test_the_earlier_and_the_later_of_two_dates_are_those_of_the_calendar(one, o
     assert derive_answer("not after", evidence) == ("yes" if one <= other else "no")
 
 
+def test_a_comparison_names_of_whom_nothing_was_observed():
+    with pytest.raises(Mismatch, match="nothing was observed of Bo"):
+        derive_answer("least", Evidence((result("Ada", Ada="1922-11-23"), result("Bo", Bo=[]))))
+
+
 MONTH_LENGTHS = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 PARTS = st.tuples(st.integers(-9_998, 9_999), st.integers(1, 12), st.integers(2, 31))
 

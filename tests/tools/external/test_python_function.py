@@ -134,6 +134,11 @@ def test_functions_coroutines_and_langchain_tools_are_called(load: Load, nowhere
         ("raise TimeoutError('the door')", "found failed with TimeoutError: the door"),
         ("return (lambda deep: deep(deep))(lambda deep: deep(deep))", "found failed with RecursionError"),
         ("assert False", "found failed with AssertionError"),
+        (
+            "return __import__('os').environ['SHOP']",
+            "found reads the environment variable SHOP, which it does not have",
+        ),
+        ("return {}['SHOP']", "found failed with KeyError: 'SHOP'"),
     ],
 )
 def test_any_exception_of_a_tool_is_a_failed_call(load: Load, nowhere: ToolContext, body: str, why: str) -> None:

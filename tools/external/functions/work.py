@@ -7,8 +7,10 @@ import asyncio
 import importlib
 import inspect
 import json
+import os
 import socket
 import sys
+import traceback
 from collections.abc import Callable, Mapping
 from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
@@ -112,10 +114,24 @@ def call_tool(order: WorkOrder, reply: socket.socket) -> Reply:
         return Reply(failure=Failure(sentence=sentence, kind=ErrorKind.WRONG_ARGUMENTS))
     # The tool may raise any exception, also SystemExit; it becomes the reason of the failed call.
     except BaseException as error:  # noqa: BLE001
+        first = first_exception(error)
+        if variable := _find_missing_variable(first):
+            sentence = (
+                f"{order.name} reads the environment variable {variable}, which it does not have; an administrator "
+                "names it under `environment` of its entry in tools.toml, and sets it where Showhow is started."
+            )
+            return Reply(failure=Failure(sentence=sentence, kind=ErrorKind.UNAVAILABLE))
         exception = _summarize(error)
-        is_denied = isinstance(first_exception(error), PermissionError)
+        is_denied = isinstance(first, PermissionError)
         is_cut = len(exception) >= _MAX_EXCEPTION_CHARACTERS
         return Reply(failure=Failure(exception=exception, is_cut=is_cut, is_denied=is_denied))
+
+
+def _find_missing_variable(error: BaseException) -> str:
+    """The variable that the tool read from `os.environ`, which has it not; empty if it failed otherwise."""
+    frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
+    is_of_environment = isinstance(error, KeyError) and frames[-1].f_globals.get("__name__") == os.__name__
+    return str(error.args[0])[:_MAX_EXCEPTION_CHARACTERS] if is_of_environment else ""
 
 
 def _run_target(order: WorkOrder, call: CallArguments) -> ToolOutput:
