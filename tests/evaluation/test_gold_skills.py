@@ -49,7 +49,7 @@ from reasoners.skills.skill import (
 )
 from reasoners.skills.values import AnswersReply, AnswerValue
 from runs.recorders import MemoryRecorder
-from runs.runner import DEFAULT_CONCURRENCY, RunControl, run_reasoner
+from runs.runner import RunControl, run_reasoner
 from tests.browser.server import PREPARED
 from tests.evaluation.test_gold_traces import PROJECT, some_meaning
 from tests.servers.model import ModelServer, Reply, Request, Says
@@ -90,7 +90,7 @@ class Ground:
         method: str,
         question: Question,
         responder: Responder,
-        concurrency: int = DEFAULT_CONCURRENCY,
+        concurrency: int = 8,
         limits: RunLimits = UNLIMITED,
         **options: object,
     ) -> tuple[RunOutcome, MemoryRecorder]:

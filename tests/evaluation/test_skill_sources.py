@@ -27,7 +27,6 @@ from evaluation.skill_sources import (
 from fiction.universe.options import GenerationOptions
 from reasoners.skills.skill import read_reply
 from runs.recorders import MemoryRecorder
-from runs.runner import DEFAULT_CONCURRENCY
 from runs.services import Services
 from settings import Settings
 from tests.evaluation.test_gold_skills import Ground, is_short, make_ground
@@ -60,7 +59,7 @@ def play_script(
     method: str,
     question: Question,
     lines: list[dict[str, Any]],
-    concurrency: int = DEFAULT_CONCURRENCY,
+    concurrency: int = 8,
 ) -> tuple[RunOutcome, MemoryRecorder]:
     replies = [ScriptedReply.model_validate(line) for line in lines]
     return ground.run(method, question, ScriptResponder(replies, "script.jsonl"), concurrency)
