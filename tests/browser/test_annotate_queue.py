@@ -47,9 +47,11 @@ def open_work(page: Page, tab: str) -> Locator:
 def search_and_rate(ada: Annotator) -> Locator:
     """Search, rate the result by a digit right after Run, and ask for more results; returns the step."""
     page, form = ada.page, ada.page.locator(".st-key-composer")
-    # Under each tool stands what it does, and under all what the chosen one returns, in words without their identifiers.
-    expect(form.locator(".st-key-tool_wikisearch button")).to_contain_text("Search the articles")
-    expect(form.locator(".st-key-tool_getRelationsAsHead button")).to_contain_text("List the relations that lead from")
+    # Under each tool stands what it does, and below what else the chosen one does, in words without identifiers.
+    expect(form.locator(".st-key-tool_wikisearch button").first).to_contain_text("Search the articles")
+    expect(form.locator(".st-key-tool_getRelationsAsHead button").first).to_contain_text(
+        "List the relations that lead from"
+    )
     expect(form.locator(".st-key-tool_summary")).to_contain_text("Returns titles with a snippet each, best first.")
     ada.choose("Alt+8")
     expect(form.locator(".st-key-tool_summary")).to_contain_text("(Ada, mother, Cora) gives mother for Ada")
