@@ -1,7 +1,7 @@
 """Choices: of a library, of a project's tools, of the place of a question, of a comparison with gold."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -284,16 +284,17 @@ def choose_tools(services: Services, project: Project) -> None:
     ]
     columns = ("tool", "what it does", "name in traces")
     show_table(columns, rows, key=f"offered_{project.id.hex}", label="Tools of the project")
-    show_missing_tools(registry, [name for name in project.tools if name not in tools])
+    show_missing_tools(registry, project.tools, tools)
 
 
-def show_missing_tools(registry: ToolRegistry, names: Sequence[str]) -> None:
-    """Show why these tools are not offered, and how they come."""
+def show_missing_tools(registry: ToolRegistry, names: Sequence[str], offered: Collection[str]) -> None:
+    """Show why any of these tools cannot be called, and how those come that are not offered."""
     problems = dict.fromkeys(problem for name in names if (problem := registry.problem(name)) is not None)
     for problem in problems:
         st.warning(format_sentence(problem), icon=":material/power_off:")
-    if names:
-        show_retry(registry, names)
+    missing = [name for name in names if name not in offered]
+    if problems or missing:
+        show_retry(registry, missing)
 
 
 def show_retry(registry: ToolRegistry, names: Sequence[str]) -> None:

@@ -52,10 +52,14 @@ def open_work(page: Page, tab: str) -> Locator:
 def search_and_rate(ada: Annotator) -> Locator:
     """Search, rate the result by a digit right after Run, and ask for more results; returns the step."""
     page, form = ada.page, ada.page.locator(".st-key-composer")
-    # Under the tools stands what the chosen one does, in words without their identifiers.
-    expect(form).to_contain_text("Search the articles; returns titles with a snippet each, best first.")
+    # Under each tool stands what it does, and below what else the chosen one does, in words without identifiers.
+    expect(form.locator(".st-key-tool_wikisearch button").first).to_contain_text("Search the articles")
+    expect(form.locator(".st-key-tool_getRelationsAsHead button").first).to_contain_text(
+        "List the relations that lead from"
+    )
+    expect(form.locator(".st-key-tool_summary")).to_contain_text("Returns titles with a snippet each, best first.")
     ada.choose("Alt+8")
-    expect(form).to_contain_text("List the relations that lead from an entity")
+    expect(form.locator(".st-key-tool_summary")).to_contain_text("(Ada, mother, Cora) gives mother for Ada")
     ada.choose("Alt+1")
     ada.fill("Search for", "born in")
     step = ada.run()

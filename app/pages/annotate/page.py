@@ -247,10 +247,9 @@ def _show_composer(workbench: _Workbench) -> None:
     record, services = recorder.record, recorder.services
     registry = services.tool_registry()
     offered = {*registry.built_in, *(tool.name for tool in composer.tools)}
-    missing = [name for name in record.project.tools if name not in offered]
     if workbench.tool_problem is not None:
         st.error(format_sentence(workbench.tool_problem), icon=":material/power_off:")
-        show_retry(registry, missing)
+        show_retry(registry, [name for name in record.project.tools if name not in offered])
         return
     with st.container(horizontal=True, horizontal_alignment="distribute", vertical_alignment="center"):
         st.markdown(f"**Step {len(record.steps) + 1}**" if composer.mode == "step" else "**Answer**", width="content")
@@ -276,7 +275,7 @@ def _show_composer(workbench: _Workbench) -> None:
         show_answer_form(composer)
         show_repeatability(services, record, answer=_typed_answer(composer), change=recorder.apply_change)
     else:
-        show_missing_tools(registry, missing)
+        show_missing_tools(registry, record.project.tools, offered)
         show_step_form(composer, partial(choose_tool, composer))
 
 

@@ -78,7 +78,7 @@ def record(walk: Walk) -> Gold:
     thought = walk.page.get_by_label(walk.name("Thought"), exact=True)
     thought.fill(gold["trace"]["final_thought"])
     walk.picture(steps(walk).last, steps(walk).last.locator(".stars button.on"), thought)
-    walk.click("Search")
+    choose_tool(walk, walk.name("Search"))
     walk.fill("Search for", "too many")
     run_step(walk)
     walk.press("Alt+Z")
@@ -105,15 +105,20 @@ def record_step(walk: Walk, step: Gold) -> None:
     """Record one step by the button of its tool, and rate it."""
     thought = walk.page.get_by_label("Thought", exact=True)
     thought.fill(step["thought"])
-    title = tool_title(step["tool"])
-    walk.page.locator(".st-key-composer").get_by_role("button", name=title, exact=True).click()
-    walk.settle()
+    choose_tool(walk, tool_title(step["tool"]))
     for name, value in step["arguments"].items():
         text = ", ".join(value) if isinstance(value, list) else value
         walk.page.locator(".st-key-composer").get_by_label(LABELS[name], exact=True).fill(text)
     run_step(walk)
     walk.page.keyboard.press("5")
     expect(steps(walk).last.locator(".stars button.on")).to_have_count(5)
+
+
+def choose_tool(walk: Walk, title: str) -> None:
+    """Press the button of a tool, which also says what the tool does."""
+    named = re.compile(rf"^{re.escape(title)} [A-Z]")
+    walk.page.locator(".st-key-tools").get_by_role("button", name=named).first.click()
+    walk.settle()
 
 
 def run_step(walk: Walk) -> None:
