@@ -89,7 +89,7 @@ def test_progress_counts_what_was_submitted_in_each_day_and_week_of_the_persons_
     assert progress("week", "Asia/Tokyo") == [("2026-03-02", 3, 1, 1, 60.0)]
     # Its author has gone on from it, as their own lists and the table of people say.
     with scene.database.begin() as session:
-        traces.fork_trace(session, returned.id, 0, scene.ada.id)
+        traces.fork_trace(session, returned, 0, scene.ada.id)
         assert [person.returned for person in queue.list_annotators(session, scene.project.id)] == [0]
     assert progress("week", "Asia/Tokyo") == [("2026-03-02", 3, 1, 0, 60.0)]
 
