@@ -38,6 +38,7 @@ from app.services import current_services
 from db.models import Run
 from fewshot_library.selection import CandidatePool, SelectionConfig, select_demonstrations
 from fewshot_library.sequence_similarity import encode_actions
+from reasoners.humaniq.options import AgentOptions
 from sqlalchemy import select as select_rows
 
 listed = json.loads(run("plugins", "--json"))
@@ -81,6 +82,7 @@ assert recorded == [
     {"tool countWords": package, "reasoner first-article": package},
 ], recorded
 
+assert AgentOptions(selection="longest").selection_config().mode == "longest"
 pool = CandidatePool(np.eye(3, dtype=np.float32), encode_actions([["a"], ["a", "b", "c"], ["a", "b"]]))
 picks = select_demonstrations(pool, np.eye(3, dtype=np.float32)[0], SelectionConfig(k=2, mode="longest")).picks
 assert [pick.item for pick in picks] == [1, 2], picks
