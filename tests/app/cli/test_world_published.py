@@ -45,6 +45,11 @@ def test_an_imported_instance_is_verified_exported_and_imported_again(home: Path
     assert stdout_of(home, "verify", "back") == f"back: {counts}: all equal\n"
 
 
+def test_a_project_is_made_over_an_imported_instance_too(home: Path):
+    stdout = stdout_of(home, "import", "again", "--articles", home / "instance", "--project", "Kin")
+    assert stdout.splitlines()[1:] == ["Kin: a project without questions"]
+
+
 def test_a_wrong_answer_is_listed_and_the_exit_status_is_1(home: Path):
     wrong_answers = [{"text": "Nobody Atall", "entity": None}]
     change_rows(home / "worlds" / "small" / "questions.jsonl", lambda rows: rows[0].update(answers=wrong_answers))
