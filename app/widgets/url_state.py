@@ -1,4 +1,6 @@
-"""The state of the Worlds and Library pages in the URL, so that a reload or a shared link shows the same view."""
+"""The state of the Ask, Worlds and Library pages in the URL, so that a reload or a shared link shows the same view."""
+
+from uuid import UUID
 
 import streamlit as st
 
@@ -86,3 +88,9 @@ def clear_url_parameters(*names: str) -> None:
     """Remove these parameters from the URL."""
     for name in names:
         st.query_params.pop(name, None)
+
+
+def open_run(trace_id: UUID) -> None:
+    """Put the run into the link of the page."""
+    st.query_params["trace"] = str(trace_id)
+    st.query_params.pop("step", None)

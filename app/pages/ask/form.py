@@ -42,8 +42,6 @@ OPTION_LABELS = {
     "threshold": "Minimum confidence",
 }
 """Labels of options whose names do not say what they are."""
-PROJECT_SEEDED = "ask_seeded_project"
-"""The key of the project whose place and library the form proposes."""
 MAX_DEMONSTRATIONS = 8
 MAX_STEP_LIMIT = 100_000
 FIELD_WIDTH = 380
@@ -69,8 +67,8 @@ def seed_ask_form(record: TraceRecord | None, project: Project | None, *, has_mo
     Where no trace is open, the current project says where to ask, once per project, unless the link does.
     """
     trace_id = str(record.trace.id) if record is not None else ""
-    if record is None and project is not None and st.session_state.get(PROJECT_SEEDED) != project.name:
-        st.session_state[PROJECT_SEEDED] = project.name
+    if record is None and project is not None and st.session_state.get("ask_seeded_project") != project.name:
+        st.session_state["ask_seeded_project"] = project.name
         st.session_state["ask_world"] = st.query_params.get("world") or place_to_ask(project)
         st.session_state.pop("ask_library", None)
     if st.session_state.get("ask_seeded") == trace_id:
@@ -172,12 +170,6 @@ def start_run(services: Services, run: ActiveRun) -> UUID:
         record = load_trace(session, run.trace_id)
     run.responder = find_gold_responder(services, record.spec.skills, record.project.world, record.question.text)
     return services.active_runs.start(run)
-
-
-def open_run(trace_id: UUID) -> None:
-    """Put the run into the link of the page."""
-    st.query_params["trace"] = str(trace_id)
-    st.query_params.pop("step", None)
 
 
 def show_ask_form(

@@ -6,7 +6,7 @@ from uuid import UUID
 import streamlit as st
 
 from app.pages.ask.examples import SCAN_LIMIT, find_examples
-from app.pages.ask.form import open_run, seed_ask_form, show_ask_form
+from app.pages.ask.form import seed_ask_form, show_ask_form
 from app.pages.ask.run_view import rerun, show_run, start_ask
 from app.pages.library.demonstrations import open_demonstration
 from app.widgets.autosave import mount_question_autosave
@@ -15,6 +15,7 @@ from app.widgets.page_layout import escape_html, escape_markdown, format_sentenc
 from app.widgets.person import acting_services, current_user
 from app.widgets.queue import current_project
 from app.widgets.selection_form import render_pick_reasons
+from app.widgets.url_state import open_run
 from db import runs, traces
 from db.database import Database, RowNotFound
 from db.model_calls import list_model_calls, load_prompt

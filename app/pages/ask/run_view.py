@@ -10,12 +10,13 @@ from uuid import UUID
 
 import streamlit as st
 
-from app.pages.ask.form import open_run, spec_in_form, start_run
+from app.pages.ask.form import spec_in_form, start_run
 from app.pages.ask.reply_form import FormButton, show_reply_form
 from app.widgets.choices import compare_on_request
 from app.widgets.notebook import format_run_cost, format_trace_cost, show_trace, status_label
 from app.widgets.page_layout import escape_html, escape_markdown, format_sentence
 from app.widgets.queue import current_project
+from app.widgets.url_state import open_run
 from db import projects, runs, traces, users
 from db.database import Database, StoreError
 from db.models import UNFINISHED_ENDINGS, Step, User
@@ -274,11 +275,8 @@ def _save_question(database: Database, record: TraceRecord) -> None:
         except StoreError as error:
             st.error(format_sentence(str(error)))
         else:
-            st.success(
-                f"Saved into {escape_markdown(name)}."
-                if added_count
-                else f"{escape_markdown(name)} has this question already."
-            )
+            shown_name = escape_markdown(name)
+            st.success(f"Saved into {shown_name}." if added_count else f"{shown_name} has this question already.")
 
 
 RECORD_KEY = "record_of_run"
