@@ -81,7 +81,7 @@ _GOLD = {"gold_answers": FrameColumn(Question.gold_answers, "the texts of its go
 _ATTEMPT = {
     "run": FrameColumn(Run.id, "the id of the run"),
     "reasoner": FrameColumn(Run.reasoner, "its reasoner"),
-    "model": FrameColumn(Run.model, "its model; empty without one"),
+    "model": FrameColumn(Run.spec["model"].as_string(), "its model; empty without one"),
     "attempt": FrameColumn(Attempt.id, "the id of the attempt"),
     "repetition": FrameColumn(Attempt.repetition, "which of the repetitions of the question it is, from 1"),
     **_QUESTION,

@@ -157,7 +157,7 @@ def describe_record(record: TraceRecord) -> Demonstration:
     called = [step for step in record.steps if step.tool is not None]
     ratings = [step.rating for step in record.steps if step.rating is not None]
     skills = {step.skill.partition("/")[0] for step in record.steps if step.skill and step.skill != SPAN_SKILL}
-    imported = trace.configuration.get("humaniq")
+    imported = trace.result.details.get("humaniq")
     calls = imported.get("written") if isinstance(imported, dict) else None
     return Demonstration(
         *(trace.id, question.id, question.text, question.kind, question.split, project.name, project.world),

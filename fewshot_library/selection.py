@@ -222,7 +222,7 @@ class SelectionMode:
     """What the mode does, in one sentence for pages."""
 
 
-SELECTION_MODES = Registry(
+SELECTION_MODES: "Registry[SelectionMode]" = Registry(
     "selection_modes",
     SelectionMode,
     (

@@ -22,8 +22,8 @@ from showhow.clashes import refuse_clashes
 refuse_clashes()
 
 if TYPE_CHECKING:
+    from db.run_spec import RunLimits
     from evaluation.shared_model import TotalLimits
-    from runs.budget import RunLimits
     from showhow.answers import Answer, ask
     from showhow.demonstrations import Library, PickedExample, Picks
     from showhow.errors import ShowhowError
@@ -59,7 +59,7 @@ _MODULES = {
     "Library": "showhow.demonstrations",
     "PickedExample": "showhow.demonstrations",
     "Picks": "showhow.demonstrations",
-    "RunLimits": "runs.budget",
+    "RunLimits": "db.run_spec",
     "ShowhowError": "showhow.errors",
     "World": "showhow.places",
 }

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from db.run_spec import RunLimits
 from db.trace_record import TraceRecord
 from db.traces import load_trace
 from evaluation.answer_notation import find_project_notation
@@ -12,13 +13,12 @@ from fewshot_library.formats.openai import encode_message
 from fewshot_library.formats.react import record_to_transcript
 from fewshot_library.formats.react_text import format_transcript
 from runs.ask import AskRequest, begin_run
-from runs.budget import RunLimits
 from runs.runner import RunControl
 from showhow.demonstrations import Library
 from showhow.errors import in_one_sentence
 from showhow.homes import Home, find_home, run_interruptibly
 from showhow.places import World
-from showhow.run_options import choose_config, choose_limits, choose_world
+from showhow.run_options import choose_spec, choose_world
 from worlds.open import NO_WORLD
 
 if TYPE_CHECKING:
@@ -96,9 +96,9 @@ def ask(  # noqa: PLR0913 - those of the verb
     )
     services = chosen_home.services
     name = choose_world(chosen_home, world, project)
-    config = choose_config(chosen_home, reasoner, model, library, options)
+    spec = choose_spec(chosen_home, reasoner, model, library, options, limits)
     notation = find_project_notation(services.database, project)
-    request = AskRequest(question, name or NO_WORLD, config, choose_limits(config, limits), project, notation)
+    request = AskRequest(question, name or NO_WORLD, spec.replace(date_notation=notation or None), project)
     run = begin_run(services, request, RunControl())
     run.on_step = on_step or run.on_step
     outcome = run_interruptibly(run.execute, run.stop)

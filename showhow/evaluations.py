@@ -8,31 +8,27 @@ from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING, Any
 
-from db.models import Question
-from db.projects import add_questions, get_or_create_project, get_project
-from db.verifications import list_gold_questions
+from db.projects import add_questions, get_or_create_project
+from db.run_spec import MODEL_SKILLS, RunLimits
 from evaluation.datasets import read_questions
 from evaluation.datasets.record import QuestionRecord, parse_question
-from evaluation.scoring import load_figures, sample_questions
+from evaluation.scoring import load_figures
 from evaluation.shared_model import TotalLimits
 from evaluation.verify import (
     ExecutionOptions,
-    VerificationPlan,
+    NoQuestion,
     add_world_project,
     run_verification,
     start_verification,
 )
-from runs.budget import RunLimits
 from showhow.demonstrations import Library
 from showhow.errors import ShowhowError, in_one_sentence
 from showhow.homes import Home, find_home, run_interruptibly
 from showhow.places import World
-from showhow.run_options import choose_config, choose_limits, choose_world
+from showhow.run_options import choose_spec, choose_world
 
 if TYPE_CHECKING:
     import pandas as pd
-
-MODEL = "model"
 
 
 @dataclass(frozen=True)
@@ -77,7 +73,7 @@ def evaluate(  # noqa: PLR0913 - those of the verb
     reasoner: str | None = None,
     model: Any = None,
     library: Library | str | None = None,
-    skills: str = MODEL,
+    skills: str = MODEL_SKILLS,
     limit: int | None = None,
     seed: int = 0,
     answerable_only: bool = False,
@@ -106,20 +102,18 @@ def evaluate(  # noqa: PLR0913 - those of the verb
     )
     services = chosen_home.services
     name = choose_world(chosen_home, world, project)
-    config = choose_config(chosen_home, reasoner, model, library, options, skills=skills)
+    spec = choose_spec(chosen_home, reasoner, model, library, options, limits, skills)
     if questions is not None:
         if name is None:
             raise ShowhowError("questions of your own are asked in a world: name one in place of the project")
         project = _store_questions(chosen_home, name, _read_questions(questions))
     elif name is not None:
         project = add_world_project(services, name).name
-    with services.database.read() as session:
-        asked = list_gold_questions(session, get_project(session, str(project)).id, answerable=answerable_only)
-    sample: list[Question] = sample_questions(asked, limit, seed)
-    if not sample:
-        raise ShowhowError(f"no question of {project or world} has a gold answer")
-    plan = VerificationPlan(str(project), config, limits=choose_limits(config, limits), answerable=answerable_only)
-    run = start_verification(services, plan, sample)
+    spec = spec.replace(sample=limit, seed=seed, answerable_only=answerable_only)
+    try:
+        run = start_verification(services, str(project), spec, goes_on=False)
+    except NoQuestion as error:
+        raise ShowhowError(f"no question of {project} has a gold answer") from error
     stop = Event()
     execution = ExecutionOptions(at_once, total or TotalLimits())
     run_interruptibly(

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from db.run_spec import MODEL_SKILLS, RunLimits, RunSpec
 from reasoners.registry import default_reasoner, find_reasoner
-from runs.budget import RunLimits
-from runs.preparation import RunConfig
+from runs.preparation import build_reasoner, find_library, find_profile, needs_model
 from showhow.demonstrations import Library
 from showhow.errors import ShowhowError
 from showhow.homes import Home
@@ -22,15 +22,19 @@ def choose_world(home: Home, world: World | str | None, project: str | None) -> 
     return None if world is None else world.name
 
 
-def choose_config(
+def choose_spec(  # noqa: PLR0913, PLR0917 - those of ask and evaluate
     home: Home,
     reasoner: str | None,
     model: Any,
     library: Library | str | None,
     options: Mapping[str, Any],
-    **settings: Any,
-) -> RunConfig:
-    """The configuration of a run; ShowhowError for what it lacks."""
+    limits: RunLimits | None,
+    skills: str = MODEL_SKILLS,
+) -> RunSpec:
+    """How a run answers questions; ShowhowError for what it lacks.
+
+    The step limit of a question is that of the reasoner, unless another one is set.
+    """
     services = home.services
     profile = services.lend_model(model) if model is not None and not isinstance(model, str) else model
     has_model = model is not None or bool(services.model_profiles())
@@ -38,22 +42,23 @@ def choose_config(
     if isinstance(library, Library) and library.reference is None:
         raise ShowhowError("runs name the version that they use: give this library a name with its method store")
     reference = library.reference if isinstance(library, Library) else library
-    config = RunConfig(entry.name, dict(options), reference, profile, **settings)
-    config.make_reasoner()
-    if config.needs_model and not has_model:
+    spec = RunSpec(
+        reasoner=entry.name,
+        options=dict(options),
+        library=reference,
+        profile=None if profile is None else {"name": profile},
+        skills=skills,
+        limits=replace(limits or RunLimits(), steps=(limits and limits.steps) or entry.default_step_limit),
+    )
+    build_reasoner(spec)
+    if needs_model(spec) and not has_model:
         raise ShowhowError(
             f"{entry.name} needs a language model: give `model` a chat model of LangChain, a function, or the name of "
             "a profile"
         )
-    if profile is not None and not config.needs_model:
+    if profile is not None and not needs_model(spec):
         raise ShowhowError(f"{entry.name} needs no language model: leave out `model`, or name another reasoner")
-    if entry.uses_demonstrations and not entry.needs_model and config.library_version(services) is None:
+    if entry.uses_demonstrations and not entry.needs_model and find_library(services, spec) is None:
         raise ShowhowError(f"{entry.name} follows demonstrations: give `library` a library of the home")
-    config.model_profile(services)
-    return config
-
-
-def choose_limits(config: RunConfig, limits: RunLimits | None) -> RunLimits:
-    """The limits of each question; the step limit is that of the reasoner, unless another one is set."""
-    default = RunLimits(steps=config.default_step_limit)
-    return replace(limits, steps=limits.steps or default.steps) if limits is not None else default
+    find_profile(services, spec)
+    return spec

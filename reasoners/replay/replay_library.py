@@ -129,7 +129,8 @@ class ReplayLibrary:
         return self.world.spreads_facts()
 
 
-_Key, _Value = TypeVar("_Key"), TypeVar("_Value")
+_Key = TypeVar("_Key")
+_Value = TypeVar("_Value")
 _READERS: OrderedDict[int, tuple[World, SentenceReader]] = OrderedDict()
 _LIBRARIES: OrderedDict[tuple[Any, ...], ReplayLibrary] = OrderedDict()
 _PROGRAMS: OrderedDict[tuple[Any, ...], Program] = OrderedDict()
