@@ -289,7 +289,7 @@ class StoredSource:
 
     def open(self, services: Services, _world: str, /) -> Callable[[Question], Responder]:
         """Load the traces; RowNotFound for one that does not exist."""
-        with services.database.read() as session:
+        with services.library_database.read() as session:
             records = [load_trace(session, trace_id) for trace_id in self.traces]
         return lambda question: StoredResponder(
             [step for record in records if record.question.full_text == question.full_text for step in record.steps]

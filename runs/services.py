@@ -101,11 +101,11 @@ class Services:
 
     @cached_property
     def library_database(self) -> "Database":
-        """The database of libraries and their demonstrations, whichever one runs are recorded in."""
+        """The database of all that was recorded before, whichever one runs are recorded in."""
         return self.database
 
     def recording_in(self, store: "Database") -> "Services":
-        """The same parts with another database for runs; libraries stay where they are."""
+        """The same parts with another database for runs; what was recorded before stays where it is."""
         _ = self.library_database, self.encoder, self.telemetry, self._limits_place
         recording = copy(self)
         recording.__dict__["database"] = store

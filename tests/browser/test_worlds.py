@@ -123,8 +123,7 @@ def test_a_question_file_is_shown_before_its_questions_are_imported(page: Page, 
         dan.settle()
 
     choose("things.jsonl", {"input": "Ada", "target": "x"})
-    # The message names the uploaded file, not a path of the server.
-    expect(dan.dialog).to_contain_text("things.jsonl has the structure of no known format of questions: a record has")
+    expect(dan.dialog).to_contain_text("No column is called question or text. Choose under Columns which one")
     expect(importing).to_have_count(0)
 
     choose("bare.jsonl", {"question": MARKUP})

@@ -48,6 +48,7 @@ class Desk:
 
     def begin(self, reasoner: str, *person_skills: str) -> ActiveRun:
         self.model.asked.clear()
+        self.model.others = 0
         config = RunSpec(reasoner=reasoner, person_skills=person_skills)
         return begin_run(self.services, AskRequest(self.question, "gold", config.replace(limits=UNLIMITED)))
 
@@ -120,7 +121,7 @@ def test_a_run_waits_for_each_played_skill_and_asks_the_model_the_rest_once(desk
     written = {step.id: step for step in record.steps if (step.data or {}).get("written_by") == "ada"}
     assert written.keys() == {step.id for step in awaited}
     assert all(step.data["calls"] == 0 and step.finished_at is not None for step in written.values())  # type: ignore[index]
-    assert record.trace.result.calls["model_calls"] == len(desk.model.asked)
+    assert record.trace.result.calls["model_calls"] == len(desk.model.asked) + desk.model.others
     assert all(step.finished_at is not None for step in record.steps)
 
 

@@ -10,13 +10,14 @@ from tests.servers.model import Fails, Reply, Request, Says
 
 
 class GoldModel:
-    """Replies to the skills of a reasoner; `changed` replaces the replies of skills by name, `asked` has the names."""
+    """Replies to the skills of a reasoner; `changed` replaces the replies of skills by name, `asked` has the names, `others` the number of further requests."""
 
     def __init__(self, oracle: OracleResponder, skills: Iterable[Skill[Any, Any]]) -> None:
         self._oracle = oracle
         self._skills = list(skills)
         self.changed: dict[str, Any] = {}
         self.asked: list[str] = []
+        self.others = 0
 
     def __call__(self, request: Request) -> Reply:
         messages = request.body["messages"]
@@ -35,4 +36,5 @@ class GoldModel:
                 self.asked.append(skill.name)
                 reply = self.changed.get(skill.name) or self._oracle.reply(call, ()).text
                 return Says(reply)
+        self.others += 1
         return Fails(400, "this model knows only the skills of one reasoner")
