@@ -12,7 +12,7 @@ import typer
 from app.cli.output import CommandError
 from db.run_spec import DEFAULT_MAX_SECONDS, MODEL_SKILLS, RunLimits, RunSpec
 from evaluation.shared_model import TotalLimits
-from evaluation.skill_sources import SkillSource, UnknownSkillSource, list_skill_choices, parse_skill_source
+from evaluation.skill_sources import list_skill_choices, parse_skill_source
 from reasoners.humaniq.options import AgentOptionsError, list_selections
 from reasoners.registry import REASONERS, ReasonerEntry, UnknownReasoner, default_reasoner, find_reasoner
 from runs.budget import MAX_CONCURRENT_QUESTIONS
@@ -196,7 +196,7 @@ def parse_spec(services: Services, method: MethodArguments, limits: LimitOptions
     """
     has_model = bool(services.model_profiles())
     skills = method.skills if isinstance(method, PlayedMethodArguments) else MODEL_SKILLS
-    uses_model = _parse_skills(skills) is None
+    uses_model = parse_skill_source(skills) is None
     try:
         entry = find_reasoner(method.reasoner) if method.reasoner else default_reasoner(has_model=has_model)
         values = dict(_parse_option(option, entry) for option in method.option or ())
@@ -226,13 +226,6 @@ def parse_spec(services: Services, method: MethodArguments, limits: LimitOptions
         raise CommandError(f"{entry.name} needs no language model; leave out --profile, or choose another reasoner")
     find_profile(services, spec)
     return spec
-
-
-def _parse_skills(text: str) -> SkillSource | None:
-    try:
-        return parse_skill_source(text)
-    except UnknownSkillSource as error:
-        raise typer.BadParameter(str(error)) from error
 
 
 def _parse_option(option: str, entry: ReasonerEntry) -> tuple[str, Any]:

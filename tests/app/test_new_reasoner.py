@@ -13,7 +13,7 @@ from app.pages.ask.form import seed_ask_form, show_ask_form
 from app.services import current_services
 
 
-seed_ask_form(None, has_model=False)
+seed_ask_form(None, None, has_model=False)
 request = show_ask_form(current_services(), {})
 if request is not None:
     st.session_state["request"] = request

@@ -73,7 +73,7 @@ assert asked["answer"] == "Ben", asked
 run("traces", "export", "--project", "P", "--format", "outline", "--status", "all", "outline.md")
 with current_services().database.read() as session:
     runs = session.scalars(select_rows(Run).order_by(Run.started_at))
-    recorded = [one.configuration.get("plugins") for one in runs]
+    recorded = [one.spec.plugins for one in runs]
 package = "showhow-example 1.0"
 used = {"tool countWords": package, "metric contains": package}
 assert recorded == [

@@ -10,7 +10,10 @@ from tests.servers.model import Fails, Reply, Request, Says
 
 
 class GoldModel:
-    """Replies to the skills of a reasoner; `changed` replaces the replies of skills by name, `asked` has the names, `others` the number of further requests."""
+    """Replies to the skills of a reasoner; `changed` replaces the replies of skills by name.
+
+    `asked` has the names of the skills, `others` the number of further requests.
+    """
 
     def __init__(self, oracle: OracleResponder, skills: Iterable[Skill[Any, Any]]) -> None:
         self._oracle = oracle

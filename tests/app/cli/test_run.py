@@ -57,7 +57,7 @@ def test_leftovers_of_a_killed_process_are_cleared_and_those_of_a_living_one_sta
 HALF_WRITTEN = {
     "profiles": "from llm.profiles import ProfileFile; from llm.types import ModelProfile; "
     "ProfileFile(home / 'models.json').save(ModelProfile('openai:gpt-5-mini', name='a'))",
-    "export": "from app.cli.output import open_atomically\n"
+    "export": "from tasks.task import open_atomically\n"
     "with open_atomically(home / 'traces.jsonl', force=False) as stream: stream.write(b'half')",
     "embeddings": "import numpy; from fewshot_library.encoder import _write_cache; "
     "_write_cache(home / 'libraries' / '1' / 'embeddings.npz', 'key', numpy.zeros(3)); ",
