@@ -43,7 +43,7 @@ BUILT_IN_TOOLS = Registry(
     Tool,
     (
         Tool.from_function("wikisearch", "Search", wikisearch, SourceKind.TEXT),
-        Tool.from_function("read", "Read", read, SourceKind.TEXT),
+        replace(Tool.from_function("read", "Read", read, SourceKind.TEXT), other_source=SourceKind.WEB),
         Tool.from_function("getWikiDataID", "Find id", get_wikidata_id, SourceKind.GRAPH),
         Tool.from_function("generateQuery", "Write query", generate_query, SourceKind.GRAPH, next_tool="runQuery"),
         Tool.from_function("runQuery", "Run query", run_query, SourceKind.GRAPH),

@@ -116,6 +116,8 @@ class Tool:
     """The arguments in order, without the context."""
     source: SourceKind | None = None
     """The kind of source that it reads; None for external tools."""
+    other_source: SourceKind | None = None
+    """The kind of source that it reads too, where the world has it."""
     needs_source: bool = False
     """Whether it is offered only in worlds that have this source."""
     next_tool: str | None = None
@@ -158,8 +160,9 @@ class Tool:
         )
 
     def has_source_in(self, world: World | None) -> bool:
-        """Whether the world has the source that the tool reads, if it reads one."""
-        return self.source is None or _list_sources(world).get(self.source) is not None
+        """Whether the world has a source that the tool reads, if it reads one."""
+        read = [kind for kind in (self.source, self.other_source) if kind is not None]
+        return not read or any(_list_sources(world).get(kind) is not None for kind in read)
 
     def is_available_in(self, world: World | None) -> bool:
         """Whether the world has the source that the tool needs."""
