@@ -137,7 +137,7 @@ def test_a_profile_is_added_tested_chosen_on_ask_and_named_in_trace_and_export(
     file = home.home / "out.jsonl"
     home.run("traces", "export", str(file), "--status", "all", "--project", "Asked of default")
     (exported,) = map(json.loads, file.read_text(encoding="utf-8").splitlines())
-    profile = exported["trace"]["configuration"]["profile"]
+    profile = exported["run"]["spec"]["profile"]
     assert (profile["name"], profile["base_url"], profile["extra_body"]) == ("local", model.url, {"top_k": 20})
     assert KEY not in page.content()
     assert not any(KEY.encode() in path.read_bytes() for path in home.home.rglob("*") if path.is_file())

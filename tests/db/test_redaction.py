@@ -15,7 +15,7 @@ from db.models import User
 from db.schema import check_database
 from db.serialization import insert_rows
 from db.stored_secrets import remove_secrets
-from db.types import Base, ExactJson, ExactText, TagList, UtcDateTime
+from db.types import Base, ExactJson, ExactText, TagList, UtcDateTime, ValueJson
 from guard.redaction import REMOVED, redactor_of
 
 KEY = 'sk-planted"0123ü'
@@ -39,8 +39,11 @@ def bare_table(name: str) -> Table:
 def planted_value(column: Any) -> Any:
     if isinstance(column.type, ExactText):
         return f"text with {KEY}"
+    nested = {f"key {KEY}": ["nested", {"text": KEY, "number": 7}]}
+    if isinstance(column.type, ValueJson):
+        return column.type.kind(details=nested)
     if isinstance(column.type, ExactJson):
-        return {f"key {KEY}": ["nested", {"text": KEY, "number": 7}]}
+        return nested
     if isinstance(column.type, TagList):
         return [f"tag {KEY}"]
     kind = column.type.python_type
@@ -62,14 +65,14 @@ def test_every_column_of_every_table_is_stored_without_secrets(guarded: Database
         stored = session.execute(text(f'SELECT * FROM "{name}"')).all()
     assert len(stored) == 3
     assert "sk-planted" not in repr(stored)
-    texts = [column for column in table.columns if isinstance(column.type, ExactText | ExactJson | TagList)]
+    texts = [column for column in table.columns if isinstance(column.type, ExactText | ExactJson | ValueJson | TagList)]
     assert repr(stored).count(REMOVED) >= 3 * len(texts)
 
 
 def test_no_column_takes_texts_in_another_way() -> None:
     kinds = {type(column.type) for table in Base.metadata.tables.values() for column in table.columns}
     numbers = {"Integer", "BigInteger", "Float", "Double", "Boolean", "Uuid", "UtcDateTime"}
-    assert {kind.__name__ for kind in kinds} <= {"ExactText", "ExactJson", "TagList", *numbers}
+    assert {kind.__name__ for kind in kinds} <= {"ExactText", "ExactJson", "ValueJson", "TagList", *numbers}
 
 
 def test_rows_of_the_session_conditions_and_bulk_inserts_are_redacted(database: Database) -> None:
