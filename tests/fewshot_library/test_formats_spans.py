@@ -231,7 +231,7 @@ def test_a_conversation_by_the_conventions_of_opentelemetry_is_one_trace(tmp_pat
     step = ("hm", "search", arguments, '{"found": ["Missouri"]}', None)
     assert told(record) == ("Which river?", [step], None, "Missouri River")
     assert record.trace.result.details["opentelemetry"]["system"] == ["Be brief."]
-    assert record.trace.result.tools == [
+    assert list(record.trace.result.tools) == [
         {"type": "function", "function": {"name": "search", "description": "Search.", "parameters": {"type": "object"}}}
     ]
 
