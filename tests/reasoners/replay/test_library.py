@@ -5,16 +5,19 @@ from typing import Any
 
 import pytest
 
+from reasoners.mentions import WorldWords
 from reasoners.replay.agent import ReplayOptions
 from reasoners.replay.demonstration import build_program
 from reasoners.replay.replay_library import ReplayLibrary
+from reasoners.replay.statements import SentenceReader
 from tests.fixtures.real_world import RealWorld, answer_by_replay
 from tests.fixtures.town import Town
 from tools.registry import available_tools
 
 
 def test_a_library_says_of_each_ask_what_its_demonstrations_say(town: Town) -> None:
-    library = ReplayLibrary(town.gold, town.context)
+    reader = SentenceReader(WorldWords(town.context.world, town.context.encode))
+    library = ReplayLibrary(town.gold, town.context, reader)
     programs = [program for program in library.programs if program.problem is None]
     lookups = [(lookup, lookup.key(program.texts)) for program in programs for lookup in program.lookups]
     for key in {key for _, key in lookups}:
