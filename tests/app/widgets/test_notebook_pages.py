@@ -5,11 +5,10 @@ import json
 import pytest
 from uuid_utils.compat import uuid7
 
-from app.cli.traces import format_trace_json, format_trace_markdown
 from app.widgets.notebook import STEPS_PER_PAGE, NotebookPosition, page_of_step
 from db.models import Project, Question, Step, Trace
 from db.trace_record import TraceRecord
-from fewshot_library.formats.showhow import record_from_json, record_to_json
+from fewshot_library.formats.showhow import format_trace_json, format_trace_markdown, record_from_json, record_to_json
 
 TRACE = uuid7()
 
