@@ -261,8 +261,8 @@ def test_scripts_and_stored_runs_reply_in_place_of_the_model(home: Path) -> None
         assert (done.returncode, done.stdout) == (1, "")
         assert told in done.stderr
     done = evaluate(home, "--world", "town", "--reasoner", "atomr", "--skills", "person:plan")
-    assert done.returncode == 2
-    assert "no person can be asked for replies here" in " ".join(done.stderr.replace("│", " ").split())
+    assert done.returncode == 1
+    assert "no person can be asked for replies here" in done.stderr
 
 
 def test_a_verification_of_a_world_stores_what_an_evaluation_of_it_finds(home: Path):
