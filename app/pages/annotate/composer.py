@@ -360,7 +360,8 @@ def show_step_form(composer: StepComposer, choose: Callable[[str], None]) -> Non
             )
     if more := _summarize_tool(composer.tool)[1]:
         with st.container(key="tool_summary"):
-            st.caption(format_sentence(more))
+            # "wd:" is no word to be capitalized.
+            st.caption(format_sentence(more) if more.split()[0].isalpha() else more)
     for parameter in composer.tool.parameters:
         key = composer.key(argument_field_name(composer.tool, parameter))
         show_argument_field(parameter, key, partial(suggest_argument, composer, parameter))
