@@ -17,6 +17,8 @@ from tasks.worlds import GenerateWorld, ImportWorld, generate, import_
 from worlds.folder import list_world_names
 from worlds.open import read_world_metadata
 
+pytestmark = pytest.mark.long
+
 ISLE = Path(__file__).resolve().parents[1] / "worlds" / "isle.jsonl"
 
 

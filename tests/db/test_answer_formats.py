@@ -8,6 +8,8 @@ import pytest
 from db.answer_formats import AnswerFormat, InvalidAnswer
 from db.database import Conflict
 
+pytestmark = pytest.mark.long
+
 LIST = {"$ref": "#/$defs/list", "$defs": {"list": {"type": "array", "items": {"$ref": "#/$defs/list"}}}}
 
 

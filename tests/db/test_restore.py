@@ -22,6 +22,8 @@ from db.schema import check_database, current_revision, downgrade, latest_revisi
 from db.sqlite_files import commit_restored_file, restore_lock
 from tests.db.conftest import full_disk
 
+pytestmark = pytest.mark.long
+
 SQLITE = ["sqlite"]
 DEATHS = 16
 

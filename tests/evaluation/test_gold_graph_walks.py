@@ -47,6 +47,8 @@ from reasoners.skills.skill import SkillAttempt, SkillCall, SkillReply
 from reasoners.sources import BareQuestion
 from tests.evaluation.test_gold_skills import GRAPH_WALKS, Ground, make_ground
 
+pytestmark = pytest.mark.long
+
 WORLDS = {
     "everywhere": GenerationOptions(people=150, seed=23, depth=4, per_template=4),
     "another": GenerationOptions(people=120, seed=7, depth=3, per_template=4),

@@ -21,6 +21,8 @@ from runs.recorders import MemoryRecorder
 from tests.evaluation.test_gold_skills import WORLDS, Ground, make_ground
 from tools.text_to_sparql.queries import generalize_query
 
+pytestmark = pytest.mark.long
+
 READING = ("atomr", "pdrr", "geek")
 
 

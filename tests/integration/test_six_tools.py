@@ -22,6 +22,8 @@ from worlds.live.http.request import Access
 from worlds.live.world import add_live_world
 from worlds.open import open_world
 
+pytestmark = pytest.mark.long
+
 WORLDS = ("embedded", "oxigraph", "virtuoso", "offline")
 WHO = Access("tests@showhow.example")
 

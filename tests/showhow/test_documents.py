@@ -10,6 +10,8 @@ import pytest
 
 import showhow
 
+pytestmark = pytest.mark.long
+
 ROOT = Path(__file__).parents[2]
 MODULES = sorted({name for name in showhow._MODULES.values() if name.startswith("showhow.")} | {"showhow"})
 

@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.long
+
 SHOWHOW = Path(sys.executable).with_name("showhow")
 FINISHED_STAGE = re.compile(r"\w+: [\d,]+ in \d+\.\d\d s")
 STAGE_IN_PROGRESS = re.compile(r"\w+: [\d,]+( of [\d,]+)?(, [\d,]+ a second)?(, [\d,]+ s left)?")

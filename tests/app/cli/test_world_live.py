@@ -11,6 +11,8 @@ from tests.servers.loopback import free_port
 from tests.servers.mediawiki import MediaWiki
 from tests.servers.sparql import SparqlServer
 
+pytestmark = pytest.mark.long
+
 
 def showhow(home: Path, *words: str | Path, **environ: str) -> subprocess.CompletedProcess[str]:
     """Run a verb in that home, with a contact unless `environ` overrides it."""

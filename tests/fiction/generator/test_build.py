@@ -31,6 +31,8 @@ from worlds.folder import WorldError, WorldExists
 from worlds.open import open_world, read_world_metadata
 from worlds.source import World
 
+pytestmark = pytest.mark.long
+
 ROOT = Path(__file__).resolve().parents[3]
 OPTIONS = GenerationOptions(people=90, seed=3, collisions=0.1, split="text=50,graph=35,web=15", depth=4, per_template=2)
 STAGES = ("people", "articles", "pages", "questions", "graph", "names")

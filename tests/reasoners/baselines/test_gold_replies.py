@@ -30,6 +30,8 @@ from tools.tool import ToolContext
 from worlds.embedded.graph import EmbeddedGraph
 from worlds.open import open_world
 
+pytestmark = pytest.mark.long
+
 QUESTIONS = 26
 CASES = [
     ("direct", {}),

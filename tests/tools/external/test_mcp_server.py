@@ -30,6 +30,8 @@ from tools.external.mcp_session import MAX_MESSAGE_BYTES
 from tools.registry import BUILT_IN_TOOLS, ToolRegistry
 from tools.tool import Observation, ToolContext
 
+pytestmark = pytest.mark.long
+
 ALL = ["forecast", "stations", "say", "parts", "fail", "key", "large", "wait", "die", "process"]
 
 
