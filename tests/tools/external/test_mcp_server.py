@@ -14,6 +14,7 @@ from typing import Any, Literal
 import pytest
 
 from guard.tree_usage import descendants
+from tests.reasoners.scripted import until
 from tests.servers.faulty_server import run_faulty_server, status
 from tests.servers.loopback import free_port
 from tests.servers.weather_started import (
@@ -224,6 +225,8 @@ def test_the_command_python_is_that_of_showhow_whatever_is_on_the_path(command: 
     declared = McpServerConfig(command=command, args=[str(WEATHER), "stdio"], environment=["WEATHER_KEY"])
     environ = {**os.environ, "PATH": "/nowhere", "WEATHER_KEY": SECRET}
     registry = ToolRegistry(ExternalToolsConfig(servers={"weather": declared}), environ)
+    # A busy machine may start it slowly, which is said meanwhile.
+    until(lambda: "is still starting" not in (registry.problem("weather_say") or ""))
     assert registry.problem("weather_say") is None
     registry.close()
 
