@@ -1,13 +1,17 @@
-"""Demonstrations of real questions, recorded one look-up a hop, as a person would.
+"""`python -m benchmarks.demonstrate`: records demonstrations of real questions, one look-up a hop, as a person would.
 
 Reads questions with hops, such as those of `world_2wiki/questions_300.json`. Through the graph, a hop lists the
 relations of its subject and follows one; through the sides, a hop that the graph lacks is read in an article.
 """
 
+import argparse
+import os
 import re
+import sys
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,12 +20,17 @@ from db.models import GENERATED_REASONER, Project, Run, Trace
 from db.run_spec import RunResult
 from db.trace_record import TraceRecord
 from db.types import utc_now
+from evaluation.datasets import read_questions
 from evaluation.datasets.record import QuestionRecord
 from evaluation.gold_traces.attempt import GoldAttempt, GoldTraceError
 from evaluation.gold_traces.traces import build_question
 from evaluation.metrics import score_answer
+from fewshot_library.formats import find_writer
+from fewshot_library.formats.format import TraceExport
 from reasoners.replay.demonstration import build_program
 from reasoners.replay.derivations import ReplayValue, list_values
+from runs.services import Services
+from settings import Settings
 from tools.tool import EncodeFunction, ToolContext
 from worlds.embedded.text import strip_parenthesis
 
@@ -177,3 +186,30 @@ def record_demonstrations(
                 continue
             recorded, position = recorded + 1, position + 1
             yield demonstration
+
+
+def main() -> int:
+    """Record the demonstrations and write them as traces, one a line."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.demonstrate", description=__doc__)
+    parser.add_argument("--world", required=True, help="the name of a world")
+    parser.add_argument("--questions", required=True, type=Path, help="a file of questions with hops")
+    parser.add_argument("--per-kind", type=int, default=8, help="demonstrations of each kind of question")
+    parser.add_argument("--through", choices=(GRAPH, SIDES), default=GRAPH, help="the sources that are used")
+    parser.add_argument("--to", required=True, type=Path, help="the file of traces to write")
+    given = parser.parse_args()
+    services = Services(Settings.from_env(os.environ, Path.cwd() / ".env"), os.environ)
+    context = services.tool_context(given.world)
+    records = list(
+        record_demonstrations(read_questions(given.questions), context, given.world, given.per_kind, given.through)
+    )
+    if not records:
+        sys.stderr.write(f"no question of {given.questions} can be demonstrated in the world {given.world}\n")
+        return 1
+    with given.to.open("wb") as stream:
+        find_writer("showhow")(TraceExport(iter(records)), stream)
+    sys.stderr.write(f"{len(records)} demonstrations written to {given.to}\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -370,7 +370,7 @@ def show_step_form(composer: StepComposer, choose: Callable[[str], None]) -> Non
 def _summarize_tool(tool: Tool) -> tuple[str, str]:
     """What the tool does, and what else the first line of its description says."""
     line = name_tools_by_title(tool.description.strip().split("\n", maxsplit=1)[0])[:MAX_SUMMARY_CHARACTERS]
-    does, *more = re.split(r"[;.] ", line, maxsplit=1)
+    does, *more = re.split(r"[;:.] ", line, maxsplit=1)
     return (shorten(does, MAX_CLAUSE), line) if len(does) > MAX_CLAUSE else (does.removesuffix("."), "".join(more))
 
 
