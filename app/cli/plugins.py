@@ -1,16 +1,13 @@
 """`showhow plugins`: what other installed packages add, and what of it is left out."""
 
 from dataclasses import asdict
-from typing import Annotated
 
-import typer
-
-from app.cli.output import emit
+from app.cli.output import AsJson, emit
 from app.plugins import list_plugin_problems, list_plugins
 from app.services import current_services
 
 
-def plugins(*, as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:
+def plugins(*, as_json: AsJson = False) -> None:
     """List what other installed packages add, by package, and why anything of them is left out."""
     entries, problems = list_plugins(), list(list_plugin_problems())
     lines = [f"{entry.kind} {entry.name}: {entry.package}" for entry in entries] + problems
