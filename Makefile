@@ -17,7 +17,7 @@ COVERAGE := .room_coverage
 # The tests start hundreds of processes, which would each compile the project anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help install run test test-changed test-all test-again test-long coverage check docs bench screenshots notebook rooms lock
+.PHONY: links help install run test test-changed test-all test-again test-long coverage check docs bench screenshots notebook rooms lock
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
@@ -52,21 +52,27 @@ coverage: $(VENV)/installed-dev ## run every test, compare each room's branch co
 	PYTHONPATH=$(CURDIR)/$(COVERAGE) $(BIN)/pytest $(WORKERS)
 	$(BIN)/python -m tests.room_coverage report $(COVERAGE) $(FLOORS)
 
-check: $(VENV)/installed-dev ## format, lint, types, order of imports, links of the documentation
+# Tools that read code without importing it find the package in a folder of links, without pip's finder.
+BARE_PYTHON := PYTHONPATH=$$(echo $(CURDIR)/$(VENV)/lib/python*/site-packages) $(CURDIR)/$(BIN)/python -S
+links:
+	@rm -rf build/links && mkdir -p build/links/showhow
+	@ln -s $(addprefix $(CURDIR)/,$(wildcard showhow/*.*) $(patsubst %/__init__.py,%,$(filter-out tests/% showhow/%,$(wildcard */__init__.py)))) build/links/showhow/
+
+check: $(VENV)/installed-dev links ## format, lint, types, order of imports, links of the documentation
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
-	$(BIN)/lint-imports
+	cd build/links && $(BARE_PYTHON) $(CURDIR)/$(BIN)/lint-imports --config $(CURDIR)/pyproject.toml
 	$(BIN)/mkdocs build --strict --quiet
 
 docs: $(VENV)/installed-dev ## build the documentation in site/; a broken link fails
 	$(BIN)/mkdocs build --strict
 
 bench: $(VENV)/installed-dev ## measure; JSON lines (ONLY=name for one)
-	@$(BIN)/python -m benchmarks $(ONLY)
+	@$(BIN)/python -m showhow.benchmarks $(ONLY)
 
-rooms: $(VENV)/installed-dev ## draw the picture of the rooms in ARCHITECTURE.md anew
-	@$(BIN)/python docs/draw_rooms.py
+rooms: $(VENV)/installed-dev links ## draw the picture of the rooms in ARCHITECTURE.md anew
+	@$(BARE_PYTHON) docs/draw_rooms.py
 
 notebook: $(VENV)/installed-dev ## run the notebook of the documentation, and write its outputs and its page
 	@$(BIN)/python docs/run_notebook.py
@@ -95,6 +101,8 @@ $(VENV)/installed: requirements.lock pyproject.toml
 		|| { echo "torch $(TORCH) could not be installed as its CPU build; install it in $(VENV) by hand, then run make again" >&2; exit 1; }
 	@$(LOCKED) --requirement requirements.lock
 	@$(PROJECT)
+# Python asks pip's finder of the project last, and a folder `showhow` where it is started, such as a checkout, first.
+	@sed -i.bak 's/sys.meta_path.append(_EditableFinder)/sys.meta_path.insert(0, _EditableFinder)/' $(VENV)/lib/python*/site-packages/__editable___showhow_*_finder.py
 	@touch $@
 
 $(VENV)/installed-dev: $(VENV)/installed requirements-dev.lock

@@ -6,7 +6,7 @@ less than the reserve is free; whoever was served a page before may use half of 
 
 A connection that is not used is closed: one whose request stays unfinished, and a WebSocket without a message.
 
-`python -m app.capacity run FILE ...` is `streamlit run FILE ...` with these limits of connections.
+`python -m showhow.app.capacity run FILE ...` is `streamlit run FILE ...` with these limits of connections.
 """
 
 import asyncio
@@ -25,8 +25,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
-from app.redacted_output import redact_output
-from app.visitors import MEGABYTE, Visitor, Visitors
+from showhow.app.redacted_output import redact_output
+from showhow.app.visitors import MEGABYTE, Visitor, Visitors
 
 MAX_RESERVE = 256
 """Descriptors that are kept for the work of those who are in; a quarter of the limit if that is less."""
@@ -126,7 +126,7 @@ class CapacityMiddleware:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass the request on, unless it is a new visitor's and the server is full."""
         if scope["type"] == "lifespan":
-            for name in ("app.server", "app.widgets.component_values", "asyncio", "uvicorn.error"):
+            for name in ("showhow.app.server", "showhow.app.widgets.component_values", "asyncio", "uvicorn.error"):
                 logging.getLogger(name).addFilter(LogLimit())
             await self._app(scope, receive, send)
             return
@@ -400,7 +400,7 @@ class PacedWebSocketProtocol(WebSocketsSansIOProtocol):
 
 
 if __name__ == "__main__":
-    from guard.environment import take_environment
+    from showhow.guard.environment import take_environment
 
     take_environment()
     # Before Streamlit's loggers take standard error.
@@ -409,6 +409,6 @@ if __name__ == "__main__":
     from streamlit.web import cli as streamlit_cli
 
     # This module is imported again under its name, since Streamlit takes no other protocol than uvicorn's usual one.
-    uvicorn.config.HTTP_PROTOCOLS["auto"] = f"app.capacity:{TimedHttpProtocol.__name__}"
-    uvicorn.config.WS_PROTOCOLS["websockets-sansio"] = f"app.capacity:{PacedWebSocketProtocol.__name__}"
+    uvicorn.config.HTTP_PROTOCOLS["auto"] = f"showhow.app.capacity:{TimedHttpProtocol.__name__}"
+    uvicorn.config.WS_PROTOCOLS["websockets-sansio"] = f"showhow.app.capacity:{PacedWebSocketProtocol.__name__}"
     streamlit_cli.main()

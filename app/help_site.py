@@ -6,9 +6,9 @@ from functools import cache
 from starlette.requests import Request
 from starlette.responses import FileResponse, HTMLResponse, RedirectResponse, Response
 
-from app.documentation import DOCS, HELP_PATH, HelpPage, read_help_page, render_help_page
-from app.reference_pages import reference_pages
-from app.widgets.page_layout import THEME_COOKIE, escape_html, read_asset
+from showhow.app.documentation import DOCS, HELP_PATH, HelpPage, read_help_page, render_help_page
+from showhow.app.reference_pages import reference_pages
+from showhow.app.widgets.page_layout import THEME_COOKIE, escape_html, read_asset
 
 FIRST_PAGE = "tutorial.md"
 SECTIONS = {"": "", "pages": "Pages", "how-to": "How to", "explanation": "Explanation", "reference": "Reference"}

@@ -19,16 +19,15 @@ from threading import Lock, Thread
 from typing import Literal
 from uuid import UUID
 
-from guard.environment import open_held_variables, read_environment
-from tasks.progress import ProgressEvent, parse_progress_event
-from worlds.folder import ScratchFolder, claim_abandoned_folders
+from showhow.guard.environment import open_held_variables, read_environment
+from showhow.tasks.progress import ProgressEvent, parse_progress_event
+from showhow.worlds.folder import ScratchFolder, claim_abandoned_folders
 
 # A server that was started in the background ignores SIGINT, and its child processes would inherit that.
 _ENTRY_POINT = (
-    "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); from app.cli.main import main; main()"
+    "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
+    "from showhow.app.cli.main import main; main()"
 )
-_PROJECT_ROOT = Path(__file__).resolve().parents[1]
-_MODULE_PATH = os.pathsep.join(filter(None, [str(_PROJECT_ROOT), os.environ.get("PYTHONPATH")]))
 _GRACE_SECONDS = 10.0
 """Seconds that a stopped process may clean up without a word of progress before it is killed."""
 _UPLOAD_PREFIX = "import-"
@@ -173,7 +172,7 @@ class JobRegistry:
                     start_new_session=True,
                     # The job may outlive a killed server, and still needs the folder.
                     pass_fds=(held,) if scratch is None else (held, scratch.descriptor),
-                    env={**environment, "PYTHONPATH": _MODULE_PATH, "PYTHONIOENCODING": "utf-8"},
+                    env={**environment, "PYTHONIOENCODING": "utf-8"},
                 )
             finally:
                 os.close(held)

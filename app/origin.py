@@ -15,9 +15,9 @@ from starlette.datastructures import Headers
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from app.capacity import CONNECTION
-from guard.confined_clients import is_confined_client
-from settings import LOOPBACK
+from showhow.app.capacity import CONNECTION
+from showhow.guard.confined_clients import is_confined_client
+from showhow.settings import LOOPBACK
 
 LOCAL_MARK = "x-showhow-local"
 """The header by which the middleware tells pages that a request comes from this machine; its value is LOCAL_TOKEN."""

@@ -4,14 +4,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from evaluation.datasets import QUESTION_FORMATS
-from evaluation.metrics import DATASET_METRICS, METRICS
-from evaluation.skill_sources import SKILL_SOURCES
-from fewshot_library.formats import FORMATS
-from fewshot_library.selection import SELECTION_MODES
-from guard.plugins import Registry, describe_package, list_entry_points
-from reasoners.registry import REASONERS
-from tools.registry import BUILT_IN_TOOLS
+from showhow.evaluation.datasets import QUESTION_FORMATS
+from showhow.evaluation.metrics import DATASET_METRICS, METRICS
+from showhow.fewshot_library.formats import FORMATS
+from showhow.fewshot_library.selection import SELECTION_MODES
+from showhow.guard.plugins import Registry, describe_package, list_entry_points
+from showhow.oracles.skill_sources import SKILL_SOURCES
+from showhow.reasoners.registry import REASONERS
+from showhow.tools.registry import BUILT_IN_TOOLS
 
 REGISTRIES: tuple[Registry[Any], ...] = (
     REASONERS,

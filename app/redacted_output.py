@@ -6,7 +6,7 @@ from collections.abc import Callable
 from threading import Lock
 from typing import Any, TextIO
 
-from guard.redaction import NOTHING_SECRET, RedactingStream, Redactor
+from showhow.guard.redaction import NOTHING_SECRET, RedactingStream, Redactor
 
 
 class RedactedOutput(io.TextIOBase):
@@ -80,5 +80,5 @@ def redact_output() -> tuple[RedactedOutput, RedactedOutput]:
 
 def _current_redactor() -> Redactor:
     # Before the services are built nothing has read a key, and help texts need not load what they need.
-    module = sys.modules.get("app.services")
+    module = sys.modules.get("showhow.app.services")
     return NOTHING_SECRET if module is None else module.output_redactor()

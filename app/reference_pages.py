@@ -8,11 +8,11 @@ from typing import Any
 
 import typer
 
-from app.cli.main import VERBS, build_command_line
-from evaluation.datasets import QUESTION_FORMATS
-from fewshot_library.formats import FORMATS
-from reasoners.registry import REASONERS
-from tools.registry import BUILT_IN_TOOLS
+from showhow.app.cli.main import VERBS, build_command_line
+from showhow.evaluation.datasets import QUESTION_FORMATS
+from showhow.fewshot_library.formats import FORMATS
+from showhow.reasoners.registry import REASONERS
+from showhow.tools.registry import BUILT_IN_TOOLS
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -58,7 +58,7 @@ def _write_verbs() -> Iterator[str]:
 
 def _write_settings() -> Iterator[str]:
     yield "# Reference: settings\n\nFrom the environment or a `.env` file.\n\n| Variable | Meaning |\n|---|---|"
-    tree = ast.parse((ROOT / "settings.py").read_text(encoding="utf-8"))
+    tree = ast.parse((ROOT / "showhow" / "settings.py").read_text(encoding="utf-8"))
     settings = next(node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == "Settings")
     notes = {
         node.target.id: note.value.value

@@ -4,13 +4,13 @@ import shutil
 from pathlib import Path
 from uuid import UUID
 
-from db import purging, removals, renaming
-from db.database import Conflict
-from db.purging import PurgeReport
-from db.removal_kinds import KEPT_DAYS, Kind
-from db.removals import Removal, RemovalEffect
-from runs.services import Services
-from worlds.folder import WORLD_FILE, WorldError, WorldNotFound, new_world_folder, world_folder
+from showhow.db import purging, removals, renaming
+from showhow.db.database import Conflict
+from showhow.db.purging import PurgeReport
+from showhow.db.removal_kinds import KEPT_DAYS, Kind
+from showhow.db.removals import Removal, RemovalEffect
+from showhow.runs.services import Services
+from showhow.worlds.folder import WORLD_FILE, WorldError, WorldNotFound, new_world_folder, world_folder
 
 DELETION_NOTE = f"Can be restored for {KEPT_DAYS} days."
 ARCHIVE_NOTE = "In no list until it is restored."

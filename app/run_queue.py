@@ -11,7 +11,7 @@ import time
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 
-from app.visitors import DecayingSum, Visitor
+from showhow.app.visitors import DecayingSum, Visitor
 
 COMPUTING = 3
 VISITOR_COMPUTING = 2

@@ -26,37 +26,33 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from streamlit import App
 
-# Streamlit puts the folder of the pages first on the module path when it runs them. A room with the name of a page must
-# be imported before, or the page would be imported in its place.
-import tools  # noqa: F401
-import worlds  # noqa: F401
-from app.capacity import CapacityMiddleware
-from app.documentation import HELP_PATH
-from app.help_site import help_endpoint
-from app.origin import OriginMiddleware
-from app.services import current_services
-from app.visitor_budget import BudgetMiddleware
-from app.visitors import Visitors
-from app.widgets.autosave import draft_endpoint
-from app.widgets.page_layout import format_sentence, read_asset
-from db.database import StoreError
-from fewshot_library.encoder import EncoderUnavailable, SentenceEncoder
-from worlds.folder import WorldError
-from worlds.source import SourceError
+from showhow.app.capacity import CapacityMiddleware
+from showhow.app.documentation import HELP_PATH
+from showhow.app.help_site import help_endpoint
+from showhow.app.origin import OriginMiddleware
+from showhow.app.services import current_services
+from showhow.app.visitor_budget import BudgetMiddleware
+from showhow.app.visitors import Visitors
+from showhow.app.widgets.autosave import draft_endpoint
+from showhow.app.widgets.page_layout import format_sentence, read_asset
+from showhow.db.database import StoreError
+from showhow.fewshot_library.encoder import EncoderUnavailable, SentenceEncoder
+from showhow.worlds.folder import WorldError
+from showhow.worlds.source import SourceError
 
 _INDEX_PAGE = Path(streamlit.__file__).parent / "static" / "index.html"
 _INLINE_SCRIPT = re.compile(r"<script>(.*?)</script>", re.DOTALL)
 _FIRST_SCRIPT = f"<script>{read_asset('first.js')}</script>"
 UNEXPECTED_ERROR = "Something went wrong on this page. Reload it; the server's log has the details."
 FIRST_PAGE_MODULES = (
-    "db.schema",
+    "showhow.db.schema",
     "pandas",
-    "app.pages.annotate.composer",
-    "app.pages.annotate.recorder",
-    "app.widgets.choices",
-    "app.widgets.notebook",
-    "app.widgets.step_notes",
-    "app.widgets.tour",
+    "showhow.app.pages.annotate.composer",
+    "showhow.app.pages.annotate.recorder",
+    "showhow.app.widgets.choices",
+    "showhow.app.widgets.notebook",
+    "showhow.app.widgets.step_notes",
+    "showhow.app.widgets.tour",
 )
 """What the first page imports; Streamlit itself imports pandas when it draws the first component."""
 SWITCH_SECONDS = 0.0005

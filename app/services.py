@@ -12,12 +12,12 @@ from functools import cache
 from pathlib import Path
 from uuid import UUID
 
-from app.jobs import JobRegistry
-from guard import plugins
-from guard.environment import read_environment
-from guard.redaction import NOTHING_SECRET, Redactor
-from runs.services import Services
-from settings import Settings, SettingsError
+from showhow.app.jobs import JobRegistry
+from showhow.guard import plugins
+from showhow.guard.environment import read_environment
+from showhow.guard.redaction import NOTHING_SECRET, Redactor
+from showhow.runs.services import Services
+from showhow.settings import Settings, SettingsError
 
 HOME_CONTENTS = {"showhow.db", "worlds", "tools.toml"}
 """A folder with one of these is a home that was made before."""
@@ -41,7 +41,7 @@ def use_services(value: Services) -> Iterator[None]:
 
 def act_as(person_id: UUID) -> None:
     """Have the services of this context act as a stored person, for whom a page started this process as a job."""
-    from db.users import ActingPerson, get_user  # noqa: PLC0415 - SQLAlchemy takes long to load
+    from showhow.db.users import ActingPerson, get_user  # noqa: PLC0415 - SQLAlchemy takes long to load
 
     services = current_services()
     with services.database.read() as session:

@@ -17,7 +17,7 @@ from streamlit.runtime.state import SessionState
 from streamlit.runtime.state.common import WidgetMetadata
 from streamlit.runtime.state.session_state import Serialized, WStates
 
-from app.run_queue import PageRun, RunQueue, Seat, current_seat
+from showhow.app.run_queue import PageRun, RunQueue, Seat, current_seat
 
 _UPLOADER_VALUE = "file_uploader_state_value"
 _notices: dict[str, str] = {}

@@ -18,9 +18,9 @@ from starlette.websockets import WebSocketDisconnected
 from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.proto.WidgetStates_pb2 import WidgetState, WidgetStates
 
-from app.capacity import CONNECTION
-from app.run_queue import RunQueue, Seat, current_seat
-from app.streamlit_sessions import (
+from showhow.app.capacity import CONNECTION
+from showhow.app.run_queue import RunQueue, Seat, current_seat
+from showhow.app.streamlit_sessions import (
     end_session,
     has_uploader,
     remove_uploads,
@@ -28,7 +28,7 @@ from app.streamlit_sessions import (
     uploaded_sizes,
     watch_sessions,
 )
-from app.visitors import MEGABYTE, Account, Visitor, Visitors
+from showhow.app.visitors import MEGABYTE, Account, Visitor, Visitors
 
 UPLOAD_PATH = "/_stcore/upload_file/"
 HEALTH_PATH = "/healthz"

@@ -1,4 +1,4 @@
-"""`python -m benchmarks [NAME,...]`: prints each measurement as a JSON line, after a first line about the machine."""
+"""`python -m showhow.benchmarks [NAME,...]`: prints measurements as JSON lines, after one about the machine."""
 
 import importlib
 import json
@@ -39,7 +39,7 @@ def main(only: str | None) -> int:
         return 2
     _print_result(describe_machine())
     for name in names:
-        module = importlib.import_module(f"benchmarks.{name}")
+        module = importlib.import_module(f"showhow.benchmarks.{name}")
         with tempfile.TemporaryDirectory(prefix="showhow-bench-") as home:
             for line in module.run_benchmark(Path(home), DATA_FOLDER if DATA_FOLDER.is_dir() else None):
                 _print_result({field: line.get(field) for field in RESULT_FIELDS})

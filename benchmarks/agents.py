@@ -16,38 +16,38 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.servers import SHOWHOW_COMMAND, ScriptedCalls, run_model_server, server_environment
-from db.database import Database
-from db.models import Project, Question, Run, Step, Trace
-from db.recording import NewStep, StepResult
-from db.run_spec import RunLimits
-from db.runs import RunOutcome, start_run, start_run_trace
-from db.schema import upgrade
-from db.trace_record import TraceRecord
-from evaluation.datasets import read_questions
-from evaluation.gold_demonstrations import make_demonstrations
-from evaluation.gold_traces.traces import GoldWorld
-from fewshot_library.encoder import BUNDLED_MODEL, SentenceEncoder
-from fewshot_library.selection import CandidatePool, select_demonstrations
-from fewshot_library.sequence_similarity import encode_actions
-from fiction.generator.build import generate_world
-from fiction.universe.options import GenerationOptions
-from llm.client import ChatClient, build_chat_client
-from llm.profiles import PROFILES_FILE_NAME, ProfileFile
-from llm.types import ChatReply, FinishReason, ModelProfile, OutgoingRequest
-from llm.usage import Usage
-from reasoners.base import Task
-from reasoners.humaniq.agent import HumanIQ
-from reasoners.humaniq.options import AgentOptions
-from runs.model_call_recorder import StoreModelCallRecorder
-from runs.recorders import MemoryRecorder, StoreRecorder
-from runs.runner import RunControl, RunRecorder, run_reasoner
+from showhow.benchmarks.servers import SHOWHOW_COMMAND, ScriptedCalls, run_model_server, server_environment
+from showhow.db.database import Database
+from showhow.db.models import Project, Question, Run, Step, Trace
+from showhow.db.recording import NewStep, StepResult
+from showhow.db.run_spec import RunLimits
+from showhow.db.runs import RunOutcome, start_run, start_run_trace
+from showhow.db.schema import upgrade
+from showhow.db.trace_record import TraceRecord
+from showhow.evaluation.datasets import read_questions
+from showhow.evaluation.gold_demonstrations import make_demonstrations
+from showhow.fewshot_library.encoder import BUNDLED_MODEL, SentenceEncoder
+from showhow.fewshot_library.selection import CandidatePool, select_demonstrations
+from showhow.fewshot_library.sequence_similarity import encode_actions
+from showhow.fiction.generator.build import generate_world
+from showhow.fiction.universe.options import GenerationOptions
+from showhow.llm.client import ChatClient, build_chat_client
+from showhow.llm.profiles import PROFILES_FILE_NAME, ProfileFile
+from showhow.llm.types import ChatReply, FinishReason, ModelProfile, OutgoingRequest
+from showhow.llm.usage import Usage
+from showhow.oracles.gold_traces.traces import GoldWorld
+from showhow.reasoners.base import Task
+from showhow.reasoners.humaniq.agent import HumanIQ
+from showhow.reasoners.humaniq.options import AgentOptions
+from showhow.runs.model_call_recorder import StoreModelCallRecorder
+from showhow.runs.recorders import MemoryRecorder, StoreRecorder
+from showhow.runs.runner import RunControl, RunRecorder, run_reasoner
+from showhow.tools.registry import available_tools
+from showhow.tools.tool import ToolContext
+from showhow.worlds.embedded.graph import EmbeddedGraph
+from showhow.worlds.open import open_world
 from tests.servers.model import Fails, ModelServer, Says
 from tests.servers.rate_limits import RateLimitedScript, TokenBucket, refuse_in_text, refuse_silently
-from tools.registry import available_tools
-from tools.tool import ToolContext
-from worlds.embedded.graph import EmbeddedGraph
-from worlds.open import open_world
 
 LIBRARY_SIZE, DEMONSTRATION_COUNT = 10_000, 3
 AGENT_COUNT, SLOW_LATENCY, QUICK_LATENCY = 32, 0.5, 0.02

@@ -1,4 +1,4 @@
-"""`python -m benchmarks.demonstrate`: records demonstrations of real questions, one look-up a hop, as a person would.
+"""`python -m showhow.benchmarks.demonstrate`: records demonstrations of real questions, as a person would.
 
 Reads questions with hops, such as those of `world_2wiki/questions_300.json`. Through the graph, a hop lists the
 relations of its subject and follows one; through the sides, a hop that the graph lacks is read in an article.
@@ -16,23 +16,23 @@ from typing import Any
 
 import numpy as np
 
-from db.models import GENERATED_REASONER, Project, Run, Trace
-from db.run_spec import RunResult
-from db.trace_record import TraceRecord
-from db.types import utc_now
-from evaluation.datasets import read_questions
-from evaluation.datasets.record import QuestionRecord
-from evaluation.gold_traces.attempt import GoldAttempt, GoldTraceError
-from evaluation.gold_traces.traces import build_question
-from evaluation.metrics import score_answer
-from fewshot_library.formats import find_writer
-from fewshot_library.formats.format import TraceExport
-from reasoners.replay.demonstration import build_program
-from reasoners.replay.derivations import ReplayValue, list_values
-from runs.services import Services
-from settings import Settings
-from tools.tool import EncodeFunction, ToolContext
-from worlds.embedded.text import strip_parenthesis
+from showhow.db.models import GENERATED_REASONER, Project, Run, Trace
+from showhow.db.question_record import QuestionRecord
+from showhow.db.run_spec import RunResult
+from showhow.db.trace_record import TraceRecord
+from showhow.db.types import utc_now
+from showhow.evaluation.datasets import read_questions
+from showhow.evaluation.metrics import score_answer
+from showhow.fewshot_library.formats import find_writer
+from showhow.fewshot_library.formats.format import TraceExport
+from showhow.oracles.gold_traces.attempt import GoldAttempt, GoldTraceError
+from showhow.oracles.gold_traces.traces import build_question
+from showhow.reasoners.replay.demonstration import build_program
+from showhow.reasoners.replay.derivations import ReplayValue, list_values
+from showhow.runs.services import Services
+from showhow.settings import Settings
+from showhow.tools.tool import EncodeFunction, ToolContext
+from showhow.worlds.embedded.text import strip_parenthesis
 
 GRAPH, SIDES = "graph", "sides"
 Hop = dict[str, Any]
@@ -190,7 +190,7 @@ def record_demonstrations(
 
 def main() -> int:
     """Record the demonstrations and write them as traces, one a line."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.demonstrate", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m showhow.benchmarks.demonstrate", description=__doc__)
     parser.add_argument("--world", required=True, help="the name of a world")
     parser.add_argument("--questions", required=True, type=Path, help="a file of questions with hops")
     parser.add_argument("--per-kind", type=int, default=8, help="demonstrations of each kind of question")

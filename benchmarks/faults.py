@@ -15,24 +15,24 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-from db import projects, recording, traces, users
-from db.database import Database
-from db.models import Question
-from db.schema import upgrade
-from fewshot_library.encoder import BUNDLED_MODEL, SentenceEncoder
-from llm.client import build_chat_client
-from llm.types import ModelProfile
+from showhow.db import projects, recording, traces, users
+from showhow.db.database import Database
+from showhow.db.models import Question
+from showhow.db.schema import upgrade
+from showhow.fewshot_library.encoder import BUNDLED_MODEL, SentenceEncoder
+from showhow.llm.client import build_chat_client
+from showhow.llm.types import ModelProfile
+from showhow.tools.registry import get_tool
+from showhow.tools.tool import EncodeFunction, ToolContext
+from showhow.worlds.live.http.request import Access
+from showhow.worlds.live.http.response_cache import RESPONSE_CACHE_FILE
+from showhow.worlds.live.world import add_live_world
+from showhow.worlds.open import open_world
 from tests.servers import mediawiki, oxigraph, virtuoso
 from tests.servers.faults import FAULTS, Proxy, proxied
 from tests.servers.live_world import description
 from tests.servers.model import ModelServer, Says
 from tests.servers.wiki_pages import real_pages
-from tools.registry import get_tool
-from tools.tool import EncodeFunction, ToolContext
-from worlds.live.http.request import Access
-from worlds.live.http.response_cache import RESPONSE_CACHE_FILE
-from worlds.live.world import add_live_world
-from worlds.open import open_world
 
 ToolCallList = tuple[tuple[str, dict[str, Any]], ...]
 TEXT_CALLS: ToolCallList = (

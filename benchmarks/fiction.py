@@ -8,22 +8,22 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from db.models import Project
-from evaluation.datasets import read_questions
-from evaluation.gold_traces.traces import GoldWorld, make_gold_trace
-from fewshot_library.encoder import BUNDLED_MODEL, SentenceEncoder
-from fiction.generator.build import generate_world
-from fiction.generator.world_files import UNIVERSE_FILE
-from fiction.phantomwiki.instance import import_instance
-from fiction.questions.evaluate import ExpressionEvaluator
-from fiction.questions.expressions import Expression
-from fiction.questions.question_file import QUESTIONS_FILE, read_question_rows
-from fiction.universe.options import GenerationOptions
-from fiction.universe.universe import Universe
-from fiction.verification import verify_world
-from fiction.verification_checks import VerificationCheck, parse_row_expression
-from tools.tool import ToolContext
-from worlds.open import open_world
+from showhow.db.models import Project
+from showhow.evaluation.datasets import read_questions
+from showhow.fewshot_library.encoder import BUNDLED_MODEL, SentenceEncoder
+from showhow.fiction.generator.build import generate_world
+from showhow.fiction.generator.world_files import UNIVERSE_FILE
+from showhow.fiction.phantomwiki.instance import import_instance
+from showhow.fiction.questions.evaluate import ExpressionEvaluator
+from showhow.fiction.questions.expressions import Expression
+from showhow.fiction.questions.question_file import QUESTIONS_FILE, read_question_rows
+from showhow.fiction.universe.options import GenerationOptions
+from showhow.fiction.universe.universe import Universe
+from showhow.fiction.verification import verify_world
+from showhow.fiction.verification_checks import VerificationCheck, parse_row_expression
+from showhow.oracles.gold_traces.traces import GoldWorld, make_gold_trace
+from showhow.tools.tool import ToolContext
+from showhow.worlds.open import open_world
 
 WORLD_OPTIONS = {
     "hybrid": GenerationOptions(people=1000, seed=21, depth=6, per_template=2, split="text=50,graph=35,web=15"),

@@ -10,15 +10,15 @@ from typing import Any, TypeVar
 
 import httpx
 
-from benchmarks.servers import run_slow_endpoint
+from showhow.benchmarks.servers import run_slow_endpoint
+from showhow.worlds.live.http.request import Access
+from showhow.worlds.live.http.response_cache import RESPONSE_CACHE_FILE
+from showhow.worlds.live.world import add_live_world
+from showhow.worlds.open import open_world
+from showhow.worlds.source import World
 from tests.servers import mediawiki, oxigraph
 from tests.servers.live_world import description
 from tests.servers.wiki_pages import real_pages
-from worlds.live.http.request import Access
-from worlds.live.http.response_cache import RESPONSE_CACHE_FILE
-from worlds.live.world import add_live_world
-from worlds.open import open_world
-from worlds.source import World
 
 REQUEST_COUNT = 200
 CONCURRENT_PEOPLE = 20

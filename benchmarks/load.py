@@ -18,9 +18,9 @@ import httpx
 from websockets.sync.client import connect
 from websockets.typing import Subprotocol
 
-from benchmarks.servers import SHOWHOW_COMMAND, AppServer, run_app_server, server_environment
-from db.database import Database
-from db.traces import iterate_traces
+from showhow.benchmarks.servers import SHOWHOW_COMMAND, AppServer, run_app_server, server_environment
+from showhow.db.database import Database
+from showhow.db.traces import iterate_traces
 from tests.browser.session import BrowserSession, SessionError, encode_rerun, open_session
 
 DURATION_SECONDS = 60.0

@@ -22,12 +22,12 @@ import psutil
 from playwright.sync_api import Browser, Locator, Page, sync_playwright
 from playwright.sync_api import TimeoutError as PlaywrightTimeoutError
 
-from benchmarks.servers import SHOWHOW_COMMAND, AppServer, run_app_server, server_environment
-from db import users
-from db.database import Database
+from showhow.benchmarks.servers import SHOWHOW_COMMAND, AppServer, run_app_server, server_environment
+from showhow.db import users
+from showhow.db.database import Database
+from showhow.tools.registry import BUILT_IN_TOOLS
 from tests.browser.conftest import FLAGS, launch, open_context
 from tests.browser.session import open_session
-from tools.registry import BUILT_IN_TOOLS
 
 PROJECT_NAME = "Fictional people"
 TRACE_PROJECT = "Five steps"

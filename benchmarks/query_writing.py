@@ -20,15 +20,15 @@ from typing import Any
 import numpy as np
 import pyoxigraph
 
-from fewshot_library.encoder import BUNDLED_MODEL, SentenceEncoder
-from tools.arguments import require_graph
-from tools.registry import BUILT_IN_TOOLS
-from tools.text_to_sparql.candidates import CERTAIN_SIMILARITY
-from tools.tool import EncodeFunction, ToolContext
-from worlds.article_files import read_articles
-from worlds.build import WorldContents, build_world
-from worlds.open import open_world
-from worlds.source import Relation, World
+from showhow.fewshot_library.encoder import BUNDLED_MODEL, SentenceEncoder
+from showhow.tools.arguments import require_graph
+from showhow.tools.registry import BUILT_IN_TOOLS
+from showhow.tools.text_to_sparql.candidates import CERTAIN_SIMILARITY
+from showhow.tools.tool import EncodeFunction, ToolContext
+from showhow.worlds.article_files import read_articles
+from showhow.worlds.build import WorldContents, build_world
+from showhow.worlds.open import open_world
+from showhow.worlds.source import Relation, World
 
 PARTS = ("development", "test", "second_test", "third_test")
 """The parts of the paraphrases."""

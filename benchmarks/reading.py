@@ -17,20 +17,20 @@ from typing import Any
 import numpy as np
 from sentencex import segment
 
-from fewshot_library.encoder import BUNDLED_MODEL, SentenceEncoder
-from fiction.generator.articles import generate_people_articles
-from fiction.questions.evaluate import FACT_VALUE_KINDS
-from fiction.questions.names import NameFormatter
-from fiction.questions.wording import FACT_LABELS, FACT_QUESTIONS
-from fiction.universe.build import make_universe
-from fiction.universe.items import ItemCatalog
-from fiction.universe.options import GenerationOptions
-from fiction.universe.relations import BASIC_RELATIONS, RELATIONS, find_related
-from fiction.universe.universe import NONE, Universe
-from tools.read import TOP_SENTENCES, rank_sentences
-from tools.tool import EncodeFunction
-from worlds.source import Article
-from worlds.text_normalization import build_analyzer
+from showhow.fewshot_library.encoder import BUNDLED_MODEL, SentenceEncoder
+from showhow.fiction.generator.articles import generate_people_articles
+from showhow.fiction.questions.evaluate import FACT_VALUE_KINDS
+from showhow.fiction.questions.names import NameFormatter
+from showhow.fiction.questions.wording import FACT_LABELS, FACT_QUESTIONS
+from showhow.fiction.universe.build import make_universe
+from showhow.fiction.universe.items import ItemCatalog
+from showhow.fiction.universe.options import GenerationOptions
+from showhow.fiction.universe.relations import BASIC_RELATIONS, RELATIONS, find_related
+from showhow.fiction.universe.universe import NONE, Universe
+from showhow.tools.read import TOP_SENTENCES, rank_sentences
+from showhow.tools.tool import EncodeFunction
+from showhow.worlds.source import Article
+from showhow.worlds.text_normalization import build_analyzer
 
 _GENERATED_WORLDS = {
     "generated articles": GenerationOptions(people=120, seed=9001),

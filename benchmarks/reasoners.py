@@ -16,27 +16,27 @@ from pathlib import Path
 from threading import Event, Lock, Semaphore, Thread
 from typing import Any
 
-from db.models import Project, Question
-from db.run_spec import RunLimits
-from db.runs import RunOutcome
-from evaluation.datasets import read_questions
-from evaluation.gold_reasoning import GoldReasoning
-from evaluation.gold_skills import OracleResponder
-from evaluation.gold_traces.traces import GoldWorld
-from evaluation.metrics import mean
-from evaluation.scoring import QuestionScore, sample_questions, score_outcome
-from fewshot_library.encoder import BUNDLED_MODEL, SentenceEncoder
-from fiction.generator.build import generate_world
-from fiction.questions.question_file import QUESTIONS_FILE
-from fiction.universe.options import GenerationOptions
-from reasoners.base import Task
-from reasoners.registry import REASONERS, make_reasoner
-from reasoners.skills.skill import Responder, SkillAttempt, SkillCall, SkillReply
-from runs.recorders import MemoryRecorder
-from runs.runner import RunControl, run_reasoner
-from tools.registry import available_tools
-from tools.tool import ToolContext
-from worlds.open import open_world
+from showhow.db.models import Project, Question
+from showhow.db.run_spec import RunLimits
+from showhow.db.runs import RunOutcome
+from showhow.evaluation.datasets import read_questions
+from showhow.evaluation.metrics import mean
+from showhow.evaluation.scoring import QuestionScore, sample_questions, score_outcome
+from showhow.fewshot_library.encoder import BUNDLED_MODEL, SentenceEncoder
+from showhow.fiction.generator.build import generate_world
+from showhow.fiction.questions.question_file import QUESTIONS_FILE
+from showhow.fiction.universe.options import GenerationOptions
+from showhow.oracles.gold_traces.traces import GoldWorld
+from showhow.oracles.reasoning import GoldReasoning
+from showhow.oracles.skills import OracleResponder
+from showhow.reasoners.base import Task
+from showhow.reasoners.registry import REASONERS, make_reasoner
+from showhow.reasoners.skills.skill import Responder, SkillAttempt, SkillCall, SkillReply
+from showhow.runs.recorders import MemoryRecorder
+from showhow.runs.runner import RunControl, run_reasoner
+from showhow.tools.registry import available_tools
+from showhow.tools.tool import ToolContext
+from showhow.worlds.open import open_world
 
 WORLD_OPTIONS = GenerationOptions(people=300, seed=31, per_template=2)
 SPREAD_OPTIONS = replace(WORLD_OPTIONS, split="text=45,graph=40,web=15")

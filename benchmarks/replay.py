@@ -1,6 +1,6 @@
 """Replay: shares of questions answered without a model, of the real world and of generated worlds, and its speed.
 
-`python -m benchmarks.replay --page FILE` writes a page of answers and refusals of the real world.
+`python -m showhow.benchmarks.replay --page FILE` writes a page of answers and refusals of the real world.
 """
 
 import argparse
@@ -15,32 +15,32 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from benchmarks.__main__ import DATA_FOLDER
-from benchmarks.demonstrate import GRAPH, SIDES, record_demonstrations
-from db.models import Project, Trace
-from db.run_spec import RunLimits
-from db.runs import RunOutcome
-from db.trace_record import TraceRecord
-from evaluation.datasets import read_questions
-from evaluation.datasets.record import QuestionRecord
-from evaluation.drift import check_repetition
-from evaluation.gold_demonstrations import make_demonstrations
-from evaluation.gold_traces.traces import GoldWorld
-from evaluation.scoring import QuestionScore, sample_questions, score_outcome, summarize_scores
-from fewshot_library.encoder import BUNDLED_MODEL, SentenceEncoder
-from fiction.generator.build import generate_world
-from fiction.questions.question_file import QUESTIONS_FILE
-from fiction.universe.options import GenerationOptions
-from reasoners.base import Task
-from reasoners.registry import REPLAY_STEP_LIMIT
-from reasoners.replay.agent import ReplayReasoner
-from runs.recorders import MemoryRecorder
-from runs.runner import RunControl, run_reasoner
-from tools.registry import available_tools
-from tools.tool import ToolContext
-from worlds.article_files import read_articles
-from worlds.build import WorldContents, build_world
-from worlds.open import open_world
+from showhow.benchmarks.__main__ import DATA_FOLDER
+from showhow.benchmarks.demonstrate import GRAPH, SIDES, record_demonstrations
+from showhow.db.models import Project, Trace
+from showhow.db.question_record import QuestionRecord
+from showhow.db.run_spec import RunLimits
+from showhow.db.runs import RunOutcome
+from showhow.db.trace_record import TraceRecord
+from showhow.evaluation.datasets import read_questions
+from showhow.evaluation.drift import check_repetition
+from showhow.evaluation.gold_demonstrations import make_demonstrations
+from showhow.evaluation.scoring import QuestionScore, sample_questions, score_outcome, summarize_scores
+from showhow.fewshot_library.encoder import BUNDLED_MODEL, SentenceEncoder
+from showhow.fiction.generator.build import generate_world
+from showhow.fiction.questions.question_file import QUESTIONS_FILE
+from showhow.fiction.universe.options import GenerationOptions
+from showhow.oracles.gold_traces.traces import GoldWorld
+from showhow.reasoners.base import Task
+from showhow.reasoners.registry import REPLAY_STEP_LIMIT
+from showhow.reasoners.replay.agent import ReplayReasoner
+from showhow.runs.recorders import MemoryRecorder
+from showhow.runs.runner import RunControl, run_reasoner
+from showhow.tools.registry import available_tools
+from showhow.tools.tool import ToolContext
+from showhow.worlds.article_files import read_articles
+from showhow.worlds.build import WorldContents, build_world
+from showhow.worlds.open import open_world
 
 DEFAULT_WORLD = GenerationOptions(people=1000, seed=1, depth=6, per_template=4, split="text=50,graph=35,web=15")
 DEMONSTRATION_COUNT = 60
@@ -200,7 +200,8 @@ def write_page(real: DemonstratedWorld) -> str:
     lines = [
         "# Replay: ten answers and ten refusals",
         "",
-        f"Written by `python -m benchmarks.replay --page FILE`: {len(real.demonstrations)} demonstrations of real "
+        f"Written by `python -m showhow.benchmarks.replay --page FILE`: "
+        f"{len(real.demonstrations)} demonstrations of real "
         f"questions, {len(asked)} other questions of the same kinds, {len(answered)} answered and {len(refused)} "
         "refused. The examples are evenly chosen among them. No model is used.",
         "",
@@ -235,7 +236,7 @@ def _choose(asked: Sequence[AskedQuestion]) -> list[AskedQuestion]:
 
 def main() -> int:
     """Write the page of examples."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.replay", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m showhow.benchmarks.replay", description=__doc__)
     parser.add_argument("--page", required=True, type=Path, help="the Markdown file to write")
     page = parser.parse_args().page
     if not DATA_FOLDER.is_dir():

@@ -15,11 +15,11 @@ from typing import Any
 
 import numpy as np
 
-from db.trace_record import TraceRecord
-from fewshot_library.encoder import BUNDLED_MODEL, SentenceEncoder
-from fewshot_library.formats import read_traces
-from fewshot_library.selection import CandidatePool, SelectionConfig, build_kernel, select_demonstrations
-from fewshot_library.sequence_similarity import encode_actions
+from showhow.db.trace_record import TraceRecord
+from showhow.fewshot_library.encoder import BUNDLED_MODEL, SentenceEncoder
+from showhow.fewshot_library.formats import read_traces
+from showhow.fewshot_library.selection import CandidatePool, SelectionConfig, build_kernel, select_demonstrations
+from showhow.fewshot_library.sequence_similarity import encode_actions
 
 LIBRARY_SIZES = (20, 1_000, 10_000, 100_000, 1_000_000)
 MAX_FULL_KERNEL = 10_000

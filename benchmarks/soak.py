@@ -16,13 +16,13 @@ from typing import Any
 
 import psutil
 
-from benchmarks.servers import SHOWHOW_COMMAND, run_app_server, server_environment
-from db import users
-from db.database import Database
-from db.traces import iterate_traces
-from fiction.questions.question_file import read_question_rows
+from showhow.benchmarks.servers import SHOWHOW_COMMAND, run_app_server, server_environment
+from showhow.db import users
+from showhow.db.database import Database
+from showhow.db.traces import iterate_traces
+from showhow.fiction.questions.question_file import read_question_rows
+from showhow.worlds.folder import list_world_names
 from tests.browser.session import BrowserSession, SessionError, open_session
-from worlds.folder import list_world_names
 
 PROJECT_NAME = "Fictional people"
 RECORDERS, ASKERS, GENERATORS = 20, 8, 2

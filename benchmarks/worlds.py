@@ -18,12 +18,12 @@ from typing import Any
 
 import psutil
 
-from benchmarks.servers import SHOWHOW_COMMAND, server_environment
-from fiction.generator.world_files import UNIVERSE_FILE
-from fiction.questions.evaluate import ExpressionEvaluator
-from fiction.questions.expressions import decode_expression
-from fiction.questions.question_file import read_question_rows
-from fiction.universe.universe import Universe
+from showhow.benchmarks.servers import SHOWHOW_COMMAND, server_environment
+from showhow.fiction.generator.world_files import UNIVERSE_FILE
+from showhow.fiction.questions.evaluate import ExpressionEvaluator
+from showhow.fiction.questions.expressions import decode_expression
+from showhow.fiction.questions.question_file import read_question_rows
+from showhow.fiction.universe.universe import Universe
 
 WORLD_SIZES = (100, 1_000, 10_000, 100_000, 1_000_000)
 GRAMMAR_DEPTH, QUESTIONS_PER_TEMPLATE, WORLD_SEED = 20, 10, 11

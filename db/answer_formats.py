@@ -7,10 +7,10 @@ from functools import lru_cache
 from hashlib import sha256
 from typing import Any
 
-from db.database import Conflict
-from db.types import dump_json, load_json
-from db.unanswerable import normalize_unanswerable
-from guard.schemas import UncheckedValue, find_schema_error, find_violation, refers_elsewhere
+from showhow.db.database import Conflict
+from showhow.db.types import dump_json, load_json
+from showhow.db.unanswerable import normalize_unanswerable
+from showhow.guard.schemas import UncheckedValue, find_schema_error, find_violation, refers_elsewhere
 
 
 class InvalidAnswer(Conflict, ValueError):

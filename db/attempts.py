@@ -21,9 +21,9 @@ from sqlalchemy import ColumnElement, Exists, Integer, case, cast, exists, func,
 from sqlalchemy.orm import Session, aliased
 from uuid_utils.compat import uuid7
 
-from db.batches import write_in_batches
-from db.database import Conflict, Database, RowNotFound
-from db.models import (
+from showhow.db.batches import write_in_batches
+from showhow.db.database import Conflict, Database, RowNotFound
+from showhow.db.models import (
     MET_UNAVAILABLE_SOURCE_CONDITION,
     UNFINISHED_ENDINGS,
     Attempt,
@@ -34,11 +34,11 @@ from db.models import (
     Step,
     Trace,
 )
-from db.removed_rows import WITH_REMOVED
-from db.serialization import insert_rows
-from db.types import utc_now
-from db.unanswerable import group_of_question
-from db.users import ADMIN, REVIEWER, require_acting_role
+from showhow.db.removed_rows import WITH_REMOVED
+from showhow.db.serialization import insert_rows
+from showhow.db.types import utc_now
+from showhow.db.unanswerable import group_of_question
+from showhow.db.users import ADMIN, REVIEWER, require_acting_role
 
 UNAVAILABLE_KIND = "unavailable"
 TIME_LIMIT_KIND = "time limit"

@@ -10,9 +10,9 @@ from pathlib import Path
 
 from sqlalchemy import URL
 
-from db.database import Database, StoreError, StoreUnavailable
-from db.sqlite_files import open_readonly
-from guard.files import partial_path, remove_abandoned_partials
+from showhow.db.database import Database, StoreError, StoreUnavailable
+from showhow.db.sqlite_files import open_readonly
+from showhow.guard.files import partial_path, remove_abandoned_partials
 
 _PLAIN_VARIABLES = {"PATH", "HOME", "LANG", "LC_ALL", "TZ", "TMPDIR"}
 

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from sqlalchemy.orm import Session
 
-from db.database import Database
+from showhow.db.database import Database
 
 HOLD_SECONDS = 0.2
 """A transaction takes no further item after as long."""

@@ -13,12 +13,12 @@ from sqlalchemy import Float, Integer, Select, String, Subquery, and_, case, cas
 from sqlalchemy.orm import Session
 from sqlalchemy.sql.elements import ColumnElement
 
-from db.attempts import CORRECT_SCORE
-from db.database import RowNotFound
-from db.models import UNFINISHED_ENDINGS, Attempt, Question, Run, Score, Trace
-from db.removed_rows import WITH_REMOVED
-from db.unanswerable import CANNOT_BE_ANSWERED, gold_says_unanswerable, says_unanswerable
-from db.verifications import VERIFICATION_NAME
+from showhow.db.attempts import CORRECT_SCORE
+from showhow.db.database import RowNotFound
+from showhow.db.models import UNFINISHED_ENDINGS, Attempt, Question, Run, Score, Trace
+from showhow.db.removed_rows import WITH_REMOVED
+from showhow.db.unanswerable import CANNOT_BE_ANSWERED, gold_says_unanswerable, says_unanswerable
+from showhow.db.verifications import VERIFICATION_NAME
 
 IMPORTED_RUN_NAME = "imported"
 """The name of runs that were read from evaluation logs."""

@@ -28,10 +28,10 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.orm import Session
 from sqlalchemy.orm.exc import StaleDataError
 
-from db import removed_rows  # noqa: F401 - hides removed rows in every session
-from db.sqlite_files import RestoreInProgress, SqliteFiles, find_restored_file, finish_restore, restore_lock
-from db.types import UnstorableValue, dump_json, set_redactor
-from guard.redaction import NOTHING_SECRET, Redactor
+from showhow.db import removed_rows  # noqa: F401 - hides removed rows in every session
+from showhow.db.sqlite_files import RestoreInProgress, SqliteFiles, find_restored_file, finish_restore, restore_lock
+from showhow.db.types import UnstorableValue, dump_json, set_redactor
+from showhow.guard.redaction import NOTHING_SECRET, Redactor
 
 BUSY_TIMEOUT_SECONDS = 20
 SQLITE_FULL_CODES = {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR}

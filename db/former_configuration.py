@@ -7,7 +7,7 @@ knows, are kept under `details`.
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from db.run_spec import RunResult, RunSpec, StoredValue
+from showhow.db.run_spec import RunResult, RunSpec, StoredValue
 
 PINS: dict[str, Any] = {
     "model": None,

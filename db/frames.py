@@ -8,10 +8,10 @@ from uuid import UUID
 from sqlalchemy import Select, select
 from sqlalchemy.orm import Session
 
-from db.database import RowNotFound
-from db.models import Attempt, Project, Question, Run, Score, Step, Trace, User
-from db.removed_rows import WITH_REMOVED
-from db.trace_record import TRACE_STATUSES
+from showhow.db.database import RowNotFound
+from showhow.db.models import Attempt, Project, Question, Run, Score, Step, Trace, User
+from showhow.db.removed_rows import WITH_REMOVED
+from showhow.db.trace_record import TRACE_STATUSES
 
 
 class FrameColumn(NamedTuple):

@@ -3,8 +3,8 @@
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from db.models import Project
-from db.users import ADMIN, REVIEWER, has_acting_role
+from showhow.db.models import Project
+from showhow.db.users import ADMIN, REVIEWER, has_acting_role
 
 
 def is_gold_visible(session: Session, project: Project) -> bool:

@@ -8,9 +8,9 @@ from uuid import UUID
 from sqlalchemy import delete, select
 from sqlalchemy.orm import Mapped, Session, mapped_column
 
-from db.database import Conflict
-from db.types import MAX_TEXT_CHARACTERS, Base
-from db.users import ADMIN, require_acting_role
+from showhow.db.database import Conflict
+from showhow.db.types import MAX_TEXT_CHARACTERS, Base
+from showhow.db.users import ADMIN, require_acting_role
 
 _SIGNATURES = {
     b"\x89PNG\r\n\x1a\n": "image/png",

@@ -17,12 +17,12 @@ from sqlalchemy import ColumnElement, delete, select
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
-from db.batches import write_in_batches
-from db.database import Database
-from db.models import Attempt, Draft, Edit, Judgement, Project, Question, Run, Score, Step, Trace, User
-from db.projects import update_completed_count
-from db.removed_rows import WITH_REMOVED
-from db.types import Base
+from showhow.db.batches import write_in_batches
+from showhow.db.database import Database
+from showhow.db.models import Attempt, Draft, Edit, Judgement, Project, Question, Run, Score, Step, Trace, User
+from showhow.db.projects import update_completed_count
+from showhow.db.removed_rows import WITH_REMOVED
+from showhow.db.types import Base
 
 IMPORT_PREFIX = "import-"
 REQUEST_FILE, UNDO_FILE, JOURNAL_FILE = "import.json", "undo", "added.jsonl"

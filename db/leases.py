@@ -31,12 +31,12 @@ from sqlalchemy import (
 from sqlalchemy.orm import Mapped, Session, mapped_column
 from sqlalchemy.schema import CreateSchema
 
-from db.attempts import lock_attempt
-from db.database import Conflict, Database
-from db.models import Attempt, ModelCall, Run, Trace
-from db.traces import lock_trace
-from db.types import Base, utc_now
-from db.users import ADMIN, REVIEWER, require_acting_role
+from showhow.db.attempts import lock_attempt
+from showhow.db.database import Conflict, Database
+from showhow.db.models import Attempt, ModelCall, Run, Trace
+from showhow.db.traces import lock_trace
+from showhow.db.types import Base, utc_now
+from showhow.db.users import ADMIN, REVIEWER, require_acting_role
 
 LEASE_SECONDS = 30.0
 

@@ -8,8 +8,8 @@ from uuid import UUID
 from sqlalchemy import ForeignKey, case, func, or_, select, type_coerce
 from sqlalchemy.orm import Mapped, Session, mapped_column
 
-from db.database import Conflict, RowNotFound, StoreError
-from db.models import (
+from showhow.db.database import Conflict, RowNotFound, StoreError
+from showhow.db.models import (
     SPAN_SKILL,
     Judgement,
     Library,
@@ -19,14 +19,14 @@ from db.models import (
     Trace,
     User,
 )
-from db.question_index import FULL_TEXT_COLUMNS
-from db.removed_rows import WITH_REMOVED
-from db.serialization import insert_rows
-from db.trace_record import NOT_TRIED, REPETITION_ASPECT
-from db.types import Base, ExactJson, join_attachments, summarize_task
-from db.users import ADMIN, REVIEWER, require_acting_role, require_role
-from folder_names import explain_refused_name, shorten_name
-from option_fields import option
+from showhow.db.question_index import FULL_TEXT_COLUMNS
+from showhow.db.removed_rows import WITH_REMOVED
+from showhow.db.serialization import insert_rows
+from showhow.db.trace_record import NOT_TRIED, REPETITION_ASPECT
+from showhow.db.types import Base, ExactJson, join_attachments, summarize_task
+from showhow.db.users import ADMIN, REVIEWER, require_acting_role, require_role
+from showhow.folder_names import explain_refused_name, shorten_name
+from showhow.option_fields import option
 
 APPROVED = ("approved",)
 """The statuses of traces that become demonstrations."""

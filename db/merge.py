@@ -13,17 +13,17 @@ from uuid import UUID
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from db.database import Conflict, Database
-from db.models import Edit, Judgement, Project, Question, Run, Step, Trace, User
-from db.projects import COMPLETED_STATUSES, update_completed_counts
-from db.question_index import QuestionIndex
-from db.removed_rows import WITH_REMOVED
-from db.run_spec import StoredValue
-from db.serialization import field_values, insert_rows
-from db.trace_record import TraceRecord
-from db.traces import has_trace, load_trace
-from db.types import Base
-from db.users import ADMIN, require_acting_role
+from showhow.db.database import Conflict, Database
+from showhow.db.models import Edit, Judgement, Project, Question, Run, Step, Trace, User
+from showhow.db.projects import COMPLETED_STATUSES, update_completed_counts
+from showhow.db.question_index import QuestionIndex
+from showhow.db.removed_rows import WITH_REMOVED
+from showhow.db.run_spec import StoredValue
+from showhow.db.serialization import field_values, insert_rows
+from showhow.db.trace_record import TraceRecord
+from showhow.db.traces import has_trace, load_trace
+from showhow.db.types import Base
+from showhow.db.users import ADMIN, require_acting_role
 
 MergeOutcome = Literal["added", "same", "differs"]
 _KEYS_OF_A_QUERY = 500

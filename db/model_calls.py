@@ -23,11 +23,11 @@ from sqlalchemy import Select, Table, bindparam, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.orm import Mapped, Session, mapped_column
 
-from db.database import Conflict, RowNotFound
-from db.models import UNFINISHED_ENDINGS, Attempt, Edit, ModelCall, Step, Trace
-from db.serialization import insert_row
-from db.types import Base, dump_json, redactor_of_dialect, utc_now
-from guard.redaction import Redactor
+from showhow.db.database import Conflict, RowNotFound
+from showhow.db.models import UNFINISHED_ENDINGS, Attempt, Edit, ModelCall, Step, Trace
+from showhow.db.serialization import insert_row
+from showhow.db.types import Base, dump_json, redactor_of_dialect, utc_now
+from showhow.guard.redaction import Redactor
 
 
 class PromptMessage(Base):

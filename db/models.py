@@ -16,8 +16,8 @@ from sqlalchemy import CheckConstraint, ForeignKey, Index, UniqueConstraint, fal
 from sqlalchemy.orm import Mapped, mapped_column
 from uuid_utils.compat import uuid7
 
-from db.run_spec import RunResult, RunSpec
-from db.types import Base, Removable, TagList, join_attachments, partial_index, summarize_task, utc_now
+from showhow.db.run_spec import RunResult, RunSpec
+from showhow.db.types import Base, Removable, TagList, join_attachments, partial_index, summarize_task, utc_now
 
 REMOVED_CONDITION = "removal_id is not null"
 TOOL_CALL_COLUMNS = ("tool", "latency", "rating", "removed_at", "trace_id", "position", "started_at", "finished_at")

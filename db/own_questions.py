@@ -4,10 +4,10 @@ from uuid import UUID
 
 from sqlalchemy.orm import Session
 
-from db.database import Conflict
-from db.models import Project, Question
-from db.projects import QuestionSource, add_question, find_matching_question
-from db.users import ADMIN, ROLES, has_acting_role, require_acting_role
+from showhow.db.database import Conflict
+from showhow.db.models import Project, Question
+from showhow.db.projects import QuestionSource, add_question, find_matching_question
+from showhow.db.users import ADMIN, ROLES, has_acting_role, require_acting_role
 
 
 def has_right_to_add_questions(session: Session, project: Project) -> bool:

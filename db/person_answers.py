@@ -11,10 +11,10 @@ from uuid import UUID
 from sqlalchemy import ColumnElement, Select, func, or_, select
 from sqlalchemy.orm import Session
 
-from db.models import Judgement, Question, Trace, User
-from db.projects import COMPLETED_STATUSES, select_completed_traces
-from db.trace_states import is_kept_draft, is_open_return
-from db.unanswerable import says_unanswerable
+from showhow.db.models import Judgement, Question, Trace, User
+from showhow.db.projects import COMPLETED_STATUSES, select_completed_traces
+from showhow.db.trace_states import is_kept_draft, is_open_return
+from showhow.db.unanswerable import says_unanswerable
 
 COMPLETED = "completed"
 """Traces in review and approved ones."""

@@ -18,10 +18,10 @@ from typing import IO, Any
 import psycopg
 from psycopg import sql
 
-from db.backup import client_command, client_failure, run_client_program
-from db.database import StoreError, StoreUnavailable
-from db.foreign_objects import LEFT_OUT
-from db.schema import MIGRATIONS_TABLE, require_known_revision
+from showhow.db.backup import client_command, client_failure, run_client_program
+from showhow.db.database import StoreError, StoreUnavailable
+from showhow.db.foreign_objects import LEFT_OUT
+from showhow.db.schema import MIGRATIONS_TABLE, require_known_revision
 
 _NAME = rb'(?:[A-Za-z_][A-Za-z0-9_$]*|"[A-Za-z0-9_$]+")'
 _COPY = re.compile(

@@ -10,10 +10,10 @@ import psycopg
 from sqlalchemy import URL, Connection, Engine, create_engine, inspect, text
 from sqlalchemy.exc import DBAPIError
 
-from db.database import Database, StoreUnavailable
-from db.postgresql_dump import PostgresqlDump
-from db.prepared_database import IN_USE, RestoredDatabase, finish_prepared, make_schema
-from db.schema import MIGRATIONS_TABLE
+from showhow.db.database import Database, StoreUnavailable
+from showhow.db.postgresql_dump import PostgresqlDump
+from showhow.db.prepared_database import IN_USE, RestoredDatabase, finish_prepared, make_schema
+from showhow.db.schema import MIGRATIONS_TABLE
 
 _MAX_POSTGRESQL_NAME_BYTES = 63
 _RESTORE_ADVISORY_LOCK = 7_203_002

@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from db.database import Database, StoreError, StoreUnavailable
-from db.schema import check_rules, current_revision, require_known_revision, upgrade
-from db.stored_values import find_invalid_values
+from showhow.db.database import Database, StoreError, StoreUnavailable
+from showhow.db.schema import check_rules, current_revision, require_known_revision, upgrade
+from showhow.db.stored_values import find_invalid_values
 
 IN_USE = "the database is in use; stop `showhow run` and every other verb that uses it, then restore again"
 

@@ -10,12 +10,12 @@ from sqlalchemy import ColumnElement, Select, func, insert, select, update
 from sqlalchemy.orm import Session
 from uuid_utils.compat import uuid7
 
-from db.answer_formats import AnswerFormat
-from db.database import Conflict, RowNotFound
-from db.models import Assignment, Project, Question, Run, Trace
-from db.question_index import FULL_TEXT_COLUMNS, QuestionIndex
-from db.types import join_attachments, redactor_of_dialect, utc_now
-from db.users import ADMIN, ROLES, require_acting_role
+from showhow.db.answer_formats import AnswerFormat
+from showhow.db.database import Conflict, RowNotFound
+from showhow.db.models import Assignment, Project, Question, Run, Trace
+from showhow.db.question_index import FULL_TEXT_COLUMNS, QuestionIndex
+from showhow.db.types import join_attachments, redactor_of_dialect, utc_now
+from showhow.db.users import ADMIN, ROLES, require_acting_role
 
 INSERT_BATCH_SIZE = 1_000
 RESERVATION_PERIOD = timedelta(hours=2)

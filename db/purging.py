@@ -8,16 +8,16 @@ from uuid import UUID
 from sqlalchemy import ColumnElement, delete, select
 from sqlalchemy.orm import Session
 
-from db.database import Database
-from db.leases import WorkerRun
-from db.libraries import LibraryItem
-from db.models import Assignment, Attempt, Library, Project, Question, Run, Score, Trace
-from db.removal_kinds import Kind
-from db.removals import Removal
-from db.removed_rows import WITH_REMOVED
-from db.traces import delete_traces
-from db.types import utc_now
-from db.users import ADMIN, require_acting_role
+from showhow.db.database import Database
+from showhow.db.leases import WorkerRun
+from showhow.db.libraries import LibraryItem
+from showhow.db.models import Assignment, Attempt, Library, Project, Question, Run, Score, Trace
+from showhow.db.removal_kinds import Kind
+from showhow.db.removals import Removal
+from showhow.db.removed_rows import WITH_REMOVED
+from showhow.db.traces import delete_traces
+from showhow.db.types import utc_now
+from showhow.db.users import ADMIN, require_acting_role
 
 _TRACES_OF_A_TRANSACTION = 200
 

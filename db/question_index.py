@@ -9,11 +9,11 @@ from uuid import UUID
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
-from db.models import Question
-from db.removed_rows import WITH_REMOVED
-from db.types import join_attachments, redactor_of_dialect
-from db.unanswerable import find_gold_reason
-from guard.redaction import NOTHING_SECRET
+from showhow.db.models import Question
+from showhow.db.removed_rows import WITH_REMOVED
+from showhow.db.types import join_attachments, redactor_of_dialect
+from showhow.db.unanswerable import find_gold_reason
+from showhow.guard.redaction import NOTHING_SECRET
 
 FULL_TEXT_COLUMNS = (Question.text, Question.details["attachments"])
 """The arguments of `join_attachments` for the text of a question with its attachments."""

@@ -28,14 +28,14 @@ from sqlalchemy import (
 from sqlalchemy.orm import Session
 from uuid_utils.compat import uuid7
 
-from db.database import Conflict
-from db.models import Assignment, Project, Question, Trace, User
-from db.projects import COMPLETED_STATUSES, RESERVATION_PERIOD
-from db.serialization import insert_rows
-from db.trace_states import is_held, is_kept_draft, is_open_return
-from db.types import MAX_TAG_CHARACTERS, MAX_TAGS, dump_json, utc_now
-from db.unanswerable import CANNOT_BE_ANSWERED, gold_says_unanswerable
-from db.users import ADMIN, REVIEWER, get_user, require_acting_role
+from showhow.db.database import Conflict
+from showhow.db.models import Assignment, Project, Question, Trace, User
+from showhow.db.projects import COMPLETED_STATUSES, RESERVATION_PERIOD
+from showhow.db.serialization import insert_rows
+from showhow.db.trace_states import is_held, is_kept_draft, is_open_return
+from showhow.db.types import MAX_TAG_CHARACTERS, MAX_TAGS, dump_json, utc_now
+from showhow.db.unanswerable import CANNOT_BE_ANSWERED, gold_says_unanswerable
+from showhow.db.users import ADMIN, REVIEWER, get_user, require_acting_role
 
 QUESTION_STATES = {"approved": "approved", "submitted": "in review", "rejected": "returned", "draft": "begun"}
 """The state of a question by the status of its furthest trace."""

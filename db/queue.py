@@ -10,14 +10,14 @@ from uuid import UUID
 from sqlalchemy import ColumnElement, func, or_, select
 from sqlalchemy.orm import Session, aliased
 
-from db.database import Conflict, RowNotFound
-from db.models import Assignment, Judgement, Project, Question, Step, Trace, User
-from db.projects import COMPLETED_STATUSES, find_assignment, reserve_question, select_completed_traces
-from db.recording import find_own_draft, start_trace
-from db.trace_states import is_held, is_kept_draft, is_open_return
-from db.traces import delete_traces
-from db.unanswerable import says_unanswerable
-from db.users import require_role
+from showhow.db.database import Conflict, RowNotFound
+from showhow.db.models import Assignment, Judgement, Project, Question, Step, Trace, User
+from showhow.db.projects import COMPLETED_STATUSES, find_assignment, reserve_question, select_completed_traces
+from showhow.db.recording import find_own_draft, start_trace
+from showhow.db.trace_states import is_held, is_kept_draft, is_open_return
+from showhow.db.traces import delete_traces
+from showhow.db.unanswerable import says_unanswerable
+from showhow.db.users import require_role
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,8 +12,8 @@ from sqlalchemy.dialects import postgresql
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.orm import Mapped, mapped_column
 
-from db.database import Database, translate_errors
-from db.types import Base
+from showhow.db.database import Database, translate_errors
+from showhow.db.types import Base
 
 _FREE_SLOT = text(
     # Without the CTE the server might lock a place that this connection has, which would succeed.

@@ -20,15 +20,15 @@ from sqlalchemy.orm import Mapped, Session, mapped_column
 from sqlalchemy.orm.attributes import set_committed_value
 from uuid_utils.compat import uuid7
 
-from db.answer_formats import AnswerFormat
-from db.database import Conflict, RowNotFound
-from db.model_calls import link_model_calls
-from db.models import Draft, Edit, Project, Question, Step, Trace
-from db.projects import complete_assignment, reserve_question, update_completed_count
-from db.serialization import insert_row
-from db.traces import increment_version, lock_draft, lock_step, raise_run_version, record_edit, require_author
-from db.types import Base, id_after, seconds_since, utc_now
-from db.users import require_role
+from showhow.db.answer_formats import AnswerFormat
+from showhow.db.database import Conflict, RowNotFound
+from showhow.db.model_calls import link_model_calls
+from showhow.db.models import Draft, Edit, Project, Question, Step, Trace
+from showhow.db.projects import complete_assignment, reserve_question, update_completed_count
+from showhow.db.serialization import insert_row
+from showhow.db.traces import increment_version, lock_draft, lock_step, raise_run_version, record_edit, require_author
+from showhow.db.types import Base, id_after, seconds_since, utc_now
+from showhow.db.users import require_role
 
 
 @dataclass(frozen=True, slots=True)

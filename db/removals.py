@@ -16,17 +16,17 @@ from sqlalchemy import ColumnElement, false, func, or_, select, update
 from sqlalchemy.orm import InstrumentedAttribute, Mapped, Session, mapped_column
 from uuid_utils.compat import uuid7
 
-from db.database import Conflict, RowNotFound
-from db.leases import count_leased_by_worker
-from db.libraries import LibraryItem, find_version
-from db.models import Attempt, Library, Project, Question, Run, Step, Trace, User
-from db.projects import find_assignment, find_project, get_project
-from db.removal_kinds import KEPT_DAYS, Kind
-from db.removed_rows import REMOVABLE, WITH_REMOVED
-from db.renaming import roles_for_run
-from db.runs import ASK_RUN_NAME
-from db.types import Base, Removable, utc_now
-from db.users import ADMIN, REVIEWER, acting_person, require_acting_role
+from showhow.db.database import Conflict, RowNotFound
+from showhow.db.leases import count_leased_by_worker
+from showhow.db.libraries import LibraryItem, find_version
+from showhow.db.models import Attempt, Library, Project, Question, Run, Step, Trace, User
+from showhow.db.projects import find_assignment, find_project, get_project
+from showhow.db.removal_kinds import KEPT_DAYS, Kind
+from showhow.db.removed_rows import REMOVABLE, WITH_REMOVED
+from showhow.db.renaming import roles_for_run
+from showhow.db.runs import ASK_RUN_NAME
+from showhow.db.types import Base, Removable, utc_now
+from showhow.db.users import ADMIN, REVIEWER, acting_person, require_acting_role
 
 _NAME_CHARACTERS = 120
 _LISTED_VERSIONS = 3

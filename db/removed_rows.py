@@ -7,7 +7,7 @@ names such a table only in its conditions does not get it: let it select from th
 from sqlalchemy import event
 from sqlalchemy.orm import ORMExecuteState, Session, with_loader_criteria
 
-from db.models import Library, Project, Question, Run, Trace
+from showhow.db.models import Library, Project, Question, Run, Trace
 
 REMOVABLE = (Project, Question, Run, Trace, Library)
 WITH_REMOVED = {"with_removed": True}

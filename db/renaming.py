@@ -5,13 +5,13 @@ from uuid import UUID
 from sqlalchemy import select, update
 from sqlalchemy.orm import Session
 
-from db.database import Conflict, RowNotFound
-from db.libraries import FORMER_NAMES, check_library_name
-from db.models import Library, Project, Run
-from db.projects import ASKED_IN, find_project, get_project
-from db.removed_rows import WITH_REMOVED
-from db.runs import ASK_RUN_NAME
-from db.users import ADMIN, REVIEWER, acting_person, require_acting_role
+from showhow.db.database import Conflict, RowNotFound
+from showhow.db.libraries import FORMER_NAMES, check_library_name
+from showhow.db.models import Library, Project, Run
+from showhow.db.projects import ASKED_IN, find_project, get_project
+from showhow.db.removed_rows import WITH_REMOVED
+from showhow.db.runs import ASK_RUN_NAME
+from showhow.db.users import ADMIN, REVIEWER, acting_person, require_acting_role
 
 MAX_TITLE_LENGTH = 120
 

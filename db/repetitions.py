@@ -13,13 +13,13 @@ from uuid import UUID
 from sqlalchemy import delete, exists, select
 from sqlalchemy.orm import Session
 
-from db.database import Conflict
-from db.libraries import LibraryItem
-from db.models import Judgement, Step, Trace
-from db.trace_record import REPETITION_ASPECT, TraceRecord
-from db.traces import increment_version, lock_draft, lock_step, record_edit
-from db.types import dump_json, load_json
-from db.users import ADMIN, REVIEWER, require_acting_role, require_role
+from showhow.db.database import Conflict
+from showhow.db.libraries import LibraryItem
+from showhow.db.models import Judgement, Step, Trace
+from showhow.db.trace_record import REPETITION_ASPECT, TraceRecord
+from showhow.db.traces import increment_version, lock_draft, lock_step, record_edit
+from showhow.db.types import dump_json, load_json
+from showhow.db.users import ADMIN, REVIEWER, require_acting_role, require_role
 
 OTHER_NAMES, OWN_QUESTION, NEEDS_LINK, FAILS = "other names", "own question", "needs a link", "fails"
 REPETITION_STATES = (OTHER_NAMES, OWN_QUESTION, NEEDS_LINK, FAILS)

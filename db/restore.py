@@ -15,18 +15,18 @@ from pathlib import Path
 
 from sqlalchemy import URL
 
-from db.backup import flush_to_disk
-from db.database import Database, StoreError, StoreUnavailable
-from db.prepared_database import IN_USE, RestoredDatabase, finish_prepared, make_schema
-from db.sqlite_files import (
+from showhow.db.backup import flush_to_disk
+from showhow.db.database import Database, StoreError, StoreUnavailable
+from showhow.db.prepared_database import IN_USE, RestoredDatabase, finish_prepared, make_schema
+from showhow.db.sqlite_files import (
     RestoreInProgress,
     commit_restored_file,
     finish_restore,
     former_file,
     restore_lock,
 )
-from db.sqlite_rows import copy_sqlite_rows, read_sqlite_contents
-from guard.files import open_regular, refuse_irregular
+from showhow.db.sqlite_rows import copy_sqlite_rows, read_sqlite_contents
+from showhow.guard.files import open_regular, refuse_irregular
 
 SQLITE_MAGIC = b"SQLite format 3\x00"
 POSTGRESQL_MAGIC = b"PGDMP"
@@ -47,7 +47,7 @@ def restore_database(database: Database, backup: Path) -> RestoredDatabase:
     if not magic.startswith(POSTGRESQL_MAGIC):
         raise StoreError(_wrong_kind(backup, magic, "PostgreSQL"))
     database.close()
-    from db.postgresql_restore import restore_postgresql  # noqa: PLC0415 - only PostgreSQL needs its driver
+    from showhow.db.postgresql_restore import restore_postgresql  # noqa: PLC0415 - only PostgreSQL needs its driver
 
     return restore_postgresql(database.url, backup)
 
@@ -133,7 +133,7 @@ def _prepare_sqlite(backup: Path, prepared: Path) -> tuple[list[str], str | None
 def remove_abandoned_copy(url: URL) -> list[str]:
     """Remove what a killed restore left unfinished beside the database, and return a sentence about it."""
     if url.get_backend_name() != "sqlite":
-        from db.postgresql_restore import remove_abandoned_database  # noqa: PLC0415 - likewise
+        from showhow.db.postgresql_restore import remove_abandoned_database  # noqa: PLC0415 - likewise
 
         return remove_abandoned_database(url)
     path = Path(url.database or "").resolve()

@@ -9,8 +9,8 @@ from uuid import UUID
 from sqlalchemy import exists, null, select, update
 from sqlalchemy.orm import Session, aliased
 
-from db.database import Conflict, RowNotFound
-from db.models import (
+from showhow.db.database import Conflict, RowNotFound
+from showhow.db.models import (
     Attempt,
     Draft,
     Edit,
@@ -20,14 +20,14 @@ from db.models import (
     Trace,
     User,
 )
-from db.projects import update_completed_count
-from db.recording import PageCounter
-from db.review_queue import REVIEW_STATUSES
-from db.trace_record import WITHDRAWAL
-from db.trace_states import has_successor
-from db.traces import lock_step, lock_trace
-from db.types import id_after, utc_now
-from db.users import ADMIN, REVIEWER, find_or_add_author, is_only_person, require_acting_role, require_role
+from showhow.db.projects import update_completed_count
+from showhow.db.recording import PageCounter
+from showhow.db.review_queue import REVIEW_STATUSES
+from showhow.db.trace_record import WITHDRAWAL
+from showhow.db.trace_states import has_successor
+from showhow.db.traces import lock_step, lock_trace
+from showhow.db.types import id_after, utc_now
+from showhow.db.users import ADMIN, REVIEWER, find_or_add_author, is_only_person, require_acting_role, require_role
 
 STEP_NOTE_KINDS = ("comment", "wrong result", "missing tool", "expected result")
 """The values of judgements with the aspect STEP_NOTE_ASPECT; all but comments say what a tool lacks."""

@@ -9,10 +9,10 @@ from uuid import UUID
 from sqlalchemy import ColumnElement, String, and_, func, or_, select, true
 from sqlalchemy.orm import Session
 
-from db.libraries import MODELS, PEOPLE
-from db.models import Question, Step, Trace, User
-from db.projects import COMPLETED_STATUSES
-from db.trace_states import has_successor, is_open_return
+from showhow.db.libraries import MODELS, PEOPLE
+from showhow.db.models import Question, Step, Trace, User
+from showhow.db.projects import COMPLETED_STATUSES
+from showhow.db.trace_states import has_successor, is_open_return
 
 EVERYBODY = "everybody"
 """People and runs."""

@@ -96,7 +96,7 @@ class RunSpec(StoredValue):
     model: str | None = None
     """The language model's name; None for a reasoner without one, or if it was not recorded."""
     skills: str = MODEL_SKILLS
-    """What replies to the skills that no person plays: the model, or gold reasoning (evaluation/skill_sources.py)."""
+    """What replies to the skills that no person plays: the model, or gold reasoning (oracles/skill_sources.py)."""
     person_skills: tuple[str, ...] = ()
     """The names of the skills whose replies a person writes during the run."""
     limits: _StoredLimits = RunLimits()

@@ -12,16 +12,16 @@ from uuid import UUID
 from sqlalchemy import exists, func, select, update
 from sqlalchemy.orm import Session
 
-from db.attempts import end_attempt_of_trace
-from db.database import Conflict, RowNotFound
-from db.model_calls import mark_lost_model_calls
-from db.models import SPAN_SKILL, WAITING, Edit, ModelCall, Question, Run, Step, Trace
-from db.recording import TraceAnswers
-from db.removed_rows import WITH_REMOVED
-from db.run_spec import RunResult
-from db.traces import fork_trace, increment_version, lock_draft, lock_step, lock_trace, record_edit
-from db.types import utc_now
-from db.users import ADMIN, REVIEWER, acting_person, require_acting_role
+from showhow.db.attempts import end_attempt_of_trace
+from showhow.db.database import Conflict, RowNotFound
+from showhow.db.model_calls import mark_lost_model_calls
+from showhow.db.models import SPAN_SKILL, WAITING, Edit, ModelCall, Question, Run, Step, Trace
+from showhow.db.recording import TraceAnswers
+from showhow.db.removed_rows import WITH_REMOVED
+from showhow.db.run_spec import RunResult
+from showhow.db.traces import fork_trace, increment_version, lock_draft, lock_step, lock_trace, record_edit
+from showhow.db.types import utc_now
+from showhow.db.users import ADMIN, REVIEWER, acting_person, require_acting_role
 
 ASK_RUN_NAME = "ask"
 """The name of a run over a single question."""

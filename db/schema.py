@@ -16,7 +16,7 @@ from alembic.util import CommandError
 from sqlalchemy import Connection, create_engine, func, select, text
 from sqlalchemy.orm import Session
 
-from db import (  # noqa: F401 - so that their tables and indexes are known
+from showhow.db import (  # noqa: F401 - so that their tables and indexes are known
     guideline_pictures,
     leases,
     libraries,
@@ -27,8 +27,8 @@ from db import (  # noqa: F401 - so that their tables and indexes are known
     removals,
     unsent_questions,
 )
-from db.database import Database, StoreError, StoreUnavailable, translate_errors
-from db.foreign_objects import (
+from showhow.db.database import Database, StoreError, StoreUnavailable, translate_errors
+from showhow.db.foreign_objects import (
     REMEDY,
     SQLITE_SCHEMA,
     Schema,
@@ -39,11 +39,11 @@ from db.foreign_objects import (
     list_foreign,
     list_missing,
 )
-from db.models import Question, Step, Trace
-from db.projects import select_completed_traces
-from db.sqlite_files import open_readonly
-from db.stored_secrets import find_secrets
-from db.stored_values import find_invalid_values
+from showhow.db.models import Question, Step, Trace
+from showhow.db.projects import select_completed_traces
+from showhow.db.sqlite_files import open_readonly
+from showhow.db.stored_secrets import find_secrets
+from showhow.db.stored_values import find_invalid_values
 
 
 class SchemaDigest(NamedTuple):

@@ -17,9 +17,9 @@ from sqlalchemy import Insert
 from sqlalchemy.orm import Session, make_transient_to_detached
 from sqlalchemy.orm.attributes import set_committed_value
 
-from db.models import Judgement, Project, Question, Run, Step
-from db.run_spec import RunResult, RunSpec, StoredValue
-from db.types import REMOVAL_MARK, Base, UnstorableValue, check_storable_text
+from showhow.db.models import Judgement, Project, Question, Run, Step
+from showhow.db.run_spec import RunResult, RunSpec, StoredValue
+from showhow.db.types import REMOVAL_MARK, Base, UnstorableValue, check_storable_text
 
 ModelType = TypeVar("ModelType", bound=Base)
 

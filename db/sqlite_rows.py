@@ -9,9 +9,9 @@ from pathlib import Path
 
 from alembic.util import CommandError
 
-from db.database import StoreError, StoreUnavailable
-from db.foreign_objects import LEFT_OUT, SQLITE_SCHEMA, Schema, describe_sqlite, list_foreign
-from db.schema import MIGRATIONS_TABLE, expected_sqlite, require_known_revision
+from showhow.db.database import StoreError, StoreUnavailable
+from showhow.db.foreign_objects import LEFT_OUT, SQLITE_SCHEMA, Schema, describe_sqlite, list_foreign
+from showhow.db.schema import MIGRATIONS_TABLE, expected_sqlite, require_known_revision
 
 _MIN_SECONDS = 15.0
 _BYTES_PER_SECOND = 1024 * 1024

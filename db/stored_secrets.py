@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 from sqlalchemy import Table, select, update
 from sqlalchemy.orm import Session
 
-from db.database import Database
-from db.types import Base, ExactJson, ExactText, TagList
-from guard.redaction import Redactor
+from showhow.db.database import Database
+from showhow.db.types import Base, ExactJson, ExactText, TagList
+from showhow.guard.redaction import Redactor
 
 _BATCH_SIZE = 200
 

@@ -12,14 +12,14 @@ from typing import Any, get_args, get_origin
 from sqlalchemy import ColumnElement, Text, cast, select
 from sqlalchemy.exc import DBAPIError
 
-from db.database import Database
-from db.models import User
-from db.run_spec import StoredValue
-from db.serialization import field_types
-from db.types import MAX_JSON_CHARACTERS, Base, ExactJson, TagList, check_storable_json, check_storable_text
-from db.users import ROLES
-from guard.input_bounds import MEGABYTE, InputBoundExceeded
-from guard.json_input import BYTES_OF_CONTAINER, BYTES_OF_FIELD, MAX_VALUE_MEGABYTES, check_json
+from showhow.db.database import Database
+from showhow.db.models import User
+from showhow.db.run_spec import StoredValue
+from showhow.db.serialization import field_types
+from showhow.db.types import MAX_JSON_CHARACTERS, Base, ExactJson, TagList, check_storable_json, check_storable_text
+from showhow.db.users import ROLES
+from showhow.guard.input_bounds import MEGABYTE, InputBoundExceeded
+from showhow.guard.json_input import BYTES_OF_CONTAINER, BYTES_OF_FIELD, MAX_VALUE_MEGABYTES, check_json
 
 _ROWS_AT_ONCE = 500
 

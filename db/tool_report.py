@@ -19,9 +19,9 @@ from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.functions import FunctionElement
 from sqlalchemy.types import JSON
 
-from db.libraries import HUMAN, PEOPLE
-from db.models import CALLED_MODEL_CONDITION, Judgement, Project, Question, Step, Trace, User
-from db.review import STEP_NOTE_ASPECT
+from showhow.db.libraries import HUMAN, PEOPLE
+from showhow.db.models import CALLED_MODEL_CONDITION, Judgement, Project, Question, Step, Trace, User
+from showhow.db.review import STEP_NOTE_ASPECT
 
 _TRACE = Trace.__table__
 

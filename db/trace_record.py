@@ -7,10 +7,10 @@ from types import NoneType
 from typing import Any
 from uuid import UUID
 
-from db.answer_formats import AnswerFormat
-from db.database import Conflict
-from db.models import GENERATED_REASONER, Edit, Judgement, Project, Question, Run, Step, Trace
-from db.run_spec import RunSpec
+from showhow.db.answer_formats import AnswerFormat
+from showhow.db.database import Conflict
+from showhow.db.models import GENERATED_REASONER, Edit, Judgement, Project, Question, Run, Step, Trace
+from showhow.db.run_spec import RunSpec
 
 TRACE_STATUSES = ("draft", "submitted", "approved", "rejected", "failed")
 WITHDRAWAL = "withdrawal"

@@ -5,8 +5,8 @@ from typing import Any
 from sqlalchemy import ColumnElement, and_, or_, select
 from sqlalchemy.orm import aliased
 
-from db.models import Assignment, Trace
-from db.types import utc_now
+from showhow.db.models import Assignment, Trace
+from showhow.db.types import utc_now
 
 
 def is_held(assignment: Any = Assignment) -> ColumnElement[bool]:

@@ -15,12 +15,12 @@ from sqlalchemy import Table, bindparam, delete, func, select, update
 from sqlalchemy.orm import Session
 from sqlalchemy.orm.attributes import flag_modified
 
-from db.database import Conflict, RowNotFound
-from db.models import SPAN_SKILL, Draft, Edit, Judgement, ModelCall, Project, Question, Run, Step, Trace, User
-from db.projects import reserve_question
-from db.removed_rows import WITH_REMOVED
-from db.trace_record import TraceRecord
-from db.users import require_role
+from showhow.db.database import Conflict, RowNotFound
+from showhow.db.models import SPAN_SKILL, Draft, Edit, Judgement, ModelCall, Project, Question, Run, Step, Trace, User
+from showhow.db.projects import reserve_question
+from showhow.db.removed_rows import WITH_REMOVED
+from showhow.db.trace_record import TraceRecord
+from showhow.db.users import require_role
 
 _LOADED_AT_ONCE = 32
 """The traces that one query loads; a long one has megabytes."""

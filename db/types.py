@@ -16,8 +16,8 @@ from sqlalchemy.orm import DeclarativeBase, Mapped, MappedAsDataclass, mapped_co
 from sqlalchemy.types import TypeDecorator
 from uuid_utils.compat import uuid7
 
-from db.run_spec import RunResult, RunSpec, StoredValue
-from guard.redaction import NOTHING_SECRET, Redactor
+from showhow.db.run_spec import RunResult, RunSpec, StoredValue
+from showhow.guard.redaction import NOTHING_SECRET, Redactor
 
 MAX_TEXT_CHARACTERS = 4 * 1024 * 1024
 """The length of a text, alone or within JSON: of a thought, an argument, an observation, a part of a prompt ..."""

@@ -6,10 +6,10 @@ from uuid import UUID
 from sqlalchemy import ForeignKey, delete, update
 from sqlalchemy.orm import Mapped, Session, mapped_column
 
-from db.database import Conflict
-from db.recording import PageCounter
-from db.types import Base, utc_now
-from db.users import require_role
+from showhow.db.database import Conflict
+from showhow.db.recording import PageCounter
+from showhow.db.types import Base, utc_now
+from showhow.db.users import require_role
 
 
 class UnsentQuestion(Base):

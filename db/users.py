@@ -17,8 +17,8 @@ from uuid import UUID
 from sqlalchemy import exists, func, or_, select
 from sqlalchemy.orm import Session
 
-from db.database import Conflict, Database, RowNotFound
-from db.models import Judgement, Trace, User
+from showhow.db.database import Conflict, Database, RowNotFound
+from showhow.db.models import Judgement, Trace, User
 
 ROLES = ANNOTATOR, REVIEWER, ADMIN = ("annotator", "reviewer", "admin")
 MAX_NAME_LENGTH = 80

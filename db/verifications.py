@@ -12,13 +12,13 @@ from uuid import UUID
 from sqlalchemy import ColumnElement, func, select
 from sqlalchemy.orm import Session
 
-from db.attempts import CORRECT_SCORE, asked_in_run
-from db.database import RowNotFound
-from db.models import UNFINISHED_ENDINGS, Assignment, Attempt, Project, Question, Run, Score, Trace, User
-from db.projects import COMPLETED_STATUSES
-from db.removed_rows import WITH_REMOVED
-from db.trace_states import is_held
-from db.unanswerable import find_gold_reason, group_of_question, says_unanswerable
+from showhow.db.attempts import CORRECT_SCORE, asked_in_run
+from showhow.db.database import RowNotFound
+from showhow.db.models import UNFINISHED_ENDINGS, Assignment, Attempt, Project, Question, Run, Score, Trace, User
+from showhow.db.projects import COMPLETED_STATUSES
+from showhow.db.removed_rows import WITH_REMOVED
+from showhow.db.trace_states import is_held
+from showhow.db.unanswerable import find_gold_reason, group_of_question, says_unanswerable
 
 VERIFICATION_NAME = "verify"
 """The name of these runs; their specification names the project of their questions."""

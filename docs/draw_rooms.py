@@ -34,13 +34,15 @@ def read_layers() -> list[list[str]]:
 
 def count_imports(rooms: list[str]) -> tuple[Counter[str], Counter[tuple[str, str]]]:
     """Return the number of modules in each room and of imports from one room to another."""
-    graph = grimp.build_graph(*rooms, cache_dir=None)
-    modules = Counter(module.split(".")[0] for module in graph.modules)
+    # Links to the rooms, by `make links`: modules are looked for in one folder.
+    sys.path.insert(0, str(ROOT / "build" / "links"))
+    graph = grimp.build_graph("showhow", cache_dir=None)
+    modules = Counter(module.split(".")[1] for module in graph.modules if "." in module)
     imports: Counter[tuple[str, str]] = Counter()
-    for importer in graph.modules:
-        for imported in graph.find_modules_directly_imported_by(importer):
-            pair = (importer.split(".")[0], imported.split(".")[0])
-            if pair[0] != pair[1]:
+    for importer in graph.modules - {"showhow"}:
+        for imported in graph.find_modules_directly_imported_by(importer) - {"showhow"}:
+            pair = (importer.split(".")[1], imported.split(".")[1])
+            if pair[0] != pair[1] and {*pair} <= {*rooms}:
                 imports[pair] += 1
     return modules, imports
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 
-from app.reference_pages import reference_pages
+from showhow.app.reference_pages import reference_pages
 
 ROOT = Path(__file__).resolve().parents[1]
 GUIDES = ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md")

@@ -10,12 +10,12 @@ from collections.abc import Iterable
 from functools import cache
 from typing import Any, Protocol
 
-from db.database import Database
-from db.projects import get_project, list_questions
-from evaluation.datasets import QUESTION_FORMATS
-from evaluation.metrics import find_dataset_name
-from evaluation.metrics.metric import GoldAnswer, list_aliases
-from reasoners.answers.dates_and_numbers import DateNotation, write_date
+from showhow.db.database import Database
+from showhow.db.projects import get_project, list_questions
+from showhow.evaluation.datasets import QUESTION_FORMATS
+from showhow.evaluation.metrics import find_dataset_name
+from showhow.evaluation.metrics.metric import GoldAnswer, list_aliases
+from showhow.reasoners.answers.dates_and_numbers import DateNotation, write_date
 
 _READ_QUESTIONS = 1_000
 """The questions of a project that its notation is read from."""

@@ -10,21 +10,21 @@ from statistics import fmean
 from typing import Any, BinaryIO
 from uuid import UUID
 
-from db.answer_formats import AnswerFormat, AnswerKind
-from db.database import Database
-from db.gold_visibility import is_gold_visible
-from db.models import Project
-from db.person_answers import (
+from showhow.db.answer_formats import AnswerFormat, AnswerKind
+from showhow.db.database import Database
+from showhow.db.gold_visibility import is_gold_visible
+from showhow.db.models import Project
+from showhow.db.person_answers import (
     AnswerConditions,
     PersonAnswer,
     list_answer_ids,
     list_answers_by_person,
     load_answers,
 )
-from db.users import ADMIN, REVIEWER, acting_person, has_acting_role
-from evaluation.statistics import jaccard_index
-from evaluation.value_format import TABLE_WRITERS, ColumnTypes
-from reasoners.answers.normalization import normalize_answer
+from showhow.db.users import ADMIN, REVIEWER, acting_person, has_acting_role
+from showhow.evaluation.statistics import jaccard_index
+from showhow.evaluation.value_format import TABLE_WRITERS, ColumnTypes
+from showhow.reasoners.answers.normalization import normalize_answer
 
 PERSON_ANSWER_COLUMNS: ColumnTypes = {
     "number": int,

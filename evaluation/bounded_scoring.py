@@ -7,9 +7,9 @@ unscorable, which is not a wrong answer.
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from evaluation.metrics import DATASET_METRICS, GoldAnswer, score_by_metric
-from evaluation.metrics.metric import Case, Components, DatasetMetric, Unscorable
-from guard.worker import WorkFailed, WorkLimits, run_bounded
+from showhow.evaluation.metrics import DATASET_METRICS, GoldAnswer, score_by_metric
+from showhow.evaluation.metrics.metric import Case, Components, DatasetMetric, Unscorable
+from showhow.guard.worker import WorkFailed, WorkLimits, run_bounded
 
 SCORING_LIMITS = WorkLimits(seconds=5.0, megabytes=512)
 """What scoring an answer, or a batch of cases, may use."""

@@ -16,13 +16,13 @@ from uuid import UUID
 import numpy as np
 from numpy.typing import NDArray
 
-from db import attempts, comparisons, verifications
-from db.comparisons import CLUSTER_FIELDS, MetricVersion, QuestionFigures
-from db.database import Conflict, Database
-from db.models import UNFINISHED_ENDINGS, Run
-from evaluation.metrics import ANSWER_F1, METRICS
-from evaluation.scoring import label_runs, usage_of_group
-from evaluation.statistics import (
+from showhow.db import attempts, comparisons, verifications
+from showhow.db.comparisons import CLUSTER_FIELDS, MetricVersion, QuestionFigures
+from showhow.db.database import Conflict, Database
+from showhow.db.models import UNFINISHED_ENDINGS, Run
+from showhow.evaluation.metrics import ANSWER_F1, METRICS
+from showhow.evaluation.scoring import label_runs, usage_of_group
+from showhow.evaluation.statistics import (
     Estimate,
     FloatArray,
     IntArray,
@@ -34,8 +34,8 @@ from evaluation.statistics import (
     mcnemar_exact,
     wilson_interval,
 )
-from evaluation.value_format import format_count
-from llm.usage import Usage
+from showhow.evaluation.value_format import format_count
+from showhow.llm.usage import Usage
 
 MAX_COMPARED_RUNS = 8
 OWN_CLUSTER = "question"

@@ -4,16 +4,16 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from db import comparisons
-from db.comparisons import AttemptRow
-from db.database import Database
-from db.models import UNFINISHED_ENDINGS
-from db.unanswerable import read_unanswerable
-from evaluation.comparison import RunComparison, RunDifference, metric_label
-from evaluation.datasets.text_answers import parse_hop_count
-from evaluation.statistics import Estimate
-from evaluation.value_format import escape_latex, format_latex_table, format_p_value
-from fiction.questions.question_file import format_needs
+from showhow.db import comparisons
+from showhow.db.comparisons import AttemptRow
+from showhow.db.database import Database
+from showhow.db.models import UNFINISHED_ENDINGS
+from showhow.db.unanswerable import read_unanswerable
+from showhow.evaluation.comparison import RunComparison, RunDifference, metric_label
+from showhow.evaluation.datasets.text_answers import parse_hop_count
+from showhow.evaluation.statistics import Estimate
+from showhow.evaluation.value_format import escape_latex, format_latex_table, format_p_value
+from showhow.fiction.questions.question_file import format_needs
 
 RUN_COLUMNS: dict[str, type] = {
     **dict.fromkeys(("run", "id", "metric"), str),

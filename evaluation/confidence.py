@@ -5,12 +5,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
-from db import comparisons
-from db.attempts import CORRECT_SCORE
-from db.comparisons import AnswerSources, MetricVersion
-from db.database import Database
-from evaluation.statistics import RiskCoverage, risk_coverage
-from reasoners.answers.normalization import answers_equal, group_equal_answers
+from showhow.db import comparisons
+from showhow.db.attempts import CORRECT_SCORE
+from showhow.db.comparisons import AnswerSources, MetricVersion
+from showhow.db.database import Database
+from showhow.evaluation.statistics import RiskCoverage, risk_coverage
+from showhow.reasoners.answers.normalization import answers_equal, group_equal_answers
 
 REPETITIONS, SOURCES = "repetitions", "sources"
 CONFIDENCE_DESCRIPTIONS = {

@@ -7,21 +7,27 @@ from pathlib import Path
 from typing import Any, Literal
 from uuid import UUID
 
-from db.libraries import DemonstrationFilter, find_version, list_matching_ids
-from db.models import Step
-from db.run_spec import RunLimits
-from db.trace_record import TraceRecord
-from db.traces import load_trace, load_traces
-from evaluation.selection_usage import Report, load_report, save_report
-from reasoners.base import Task
-from reasoners.provenance import ArgumentPart, BrokenOrigin, resolve_origin, split_argument, strip_ignored_fields
-from reasoners.replay.agent import ReplayReasoner
-from runs.recorders import MemoryRecorder
-from runs.runner import RunControl, run_reasoner
-from runs.services import Services
-from tools.tool import Tool, ToolContext, ToolResult
-from worlds.folder import WorldError
-from worlds.source import SourceError
+from showhow.db.libraries import DemonstrationFilter, find_version, list_matching_ids
+from showhow.db.models import Step
+from showhow.db.run_spec import RunLimits
+from showhow.db.trace_record import TraceRecord
+from showhow.db.traces import load_trace, load_traces
+from showhow.evaluation.selection_usage import Report, load_report, save_report
+from showhow.reasoners.base import Task
+from showhow.reasoners.provenance import (
+    ArgumentPart,
+    BrokenOrigin,
+    resolve_origin,
+    split_argument,
+    strip_ignored_fields,
+)
+from showhow.reasoners.replay.agent import ReplayReasoner
+from showhow.runs.recorders import MemoryRecorder
+from showhow.runs.runner import RunControl, run_reasoner
+from showhow.runs.services import Services
+from showhow.tools.tool import Tool, ToolContext, ToolResult
+from showhow.worlds.folder import WorldError
+from showhow.worlds.source import SourceError
 
 DriftState = Literal["same", "differs", "broken"]
 StepData = Mapping[int, Mapping[str, Any] | None]

@@ -13,24 +13,24 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from db.models import Step
-from db.run_spec import MODEL_SKILLS
-from evaluation.datasets.record import parse_question
-from evaluation.gold_reasoning import GoldReasoning
-from evaluation.gold_skills import OracleResponder
-from evaluation.gold_traces.traces import open_gold_world
-from evaluation.reader_responder import ReaderResponder
-from evaluation.skill_sources import GoldSkillSource
-from fiction.questions.question_file import QUESTIONS_FILE, QuestionFile
-from reasoners.answers.normalization import answers_equal
-from reasoners.atomr.skills import PLAN, OperateRequest, PlanArgument, PlanNode, PlanReply, list_dependencies
-from reasoners.geek.skills import ExcavatedFact, ExtractRequest, known_references
-from reasoners.pdrr.skills import TRIPLES, TriplesReply
-from reasoners.pdrr.triples import ScheduledTriple, join_values, list_ancestors, schedule_triples
-from reasoners.skills.skill import Responder, SkillSteps
-from reasoners.skills.values import AnswerValue, OperandValue, distinct_values, format_values
-from runs.services import Services
-from worlds.folder import WorldError, world_folder
+from showhow.db.models import Step
+from showhow.db.run_spec import MODEL_SKILLS
+from showhow.evaluation.datasets.record import parse_question
+from showhow.fiction.questions.question_file import QUESTIONS_FILE, QuestionFile
+from showhow.oracles.gold_traces.traces import open_gold_world
+from showhow.oracles.reader import ReaderResponder
+from showhow.oracles.reasoning import GoldReasoning
+from showhow.oracles.skill_sources import GoldSkillSource
+from showhow.oracles.skills import OracleResponder
+from showhow.reasoners.answers.normalization import answers_equal
+from showhow.reasoners.atomr.skills import PLAN, OperateRequest, PlanArgument, PlanNode, PlanReply, list_dependencies
+from showhow.reasoners.geek.skills import ExcavatedFact, ExtractRequest, known_references
+from showhow.reasoners.pdrr.skills import TRIPLES, TriplesReply
+from showhow.reasoners.pdrr.triples import ScheduledTriple, join_values, list_ancestors, schedule_triples
+from showhow.reasoners.skills.skill import Responder, SkillSteps
+from showhow.reasoners.skills.values import AnswerValue, OperandValue, distinct_values, format_values
+from showhow.runs.services import Services
+from showhow.worlds.folder import WorldError, world_folder
 
 _REFERENCE = re.compile(r"\[(\d{1,9})\]")
 GoldAnswers = list[AnswerValue] | None

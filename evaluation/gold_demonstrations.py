@@ -4,24 +4,25 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from db.models import Project, Trace
-from db.run_spec import RunLimits, RunResult
-from db.trace_record import TraceRecord
-from db.types import utc_now
-from evaluation.datasets.record import QuestionRecord, parse_question
-from evaluation.gold_reasoning import GoldReasoning
-from evaluation.gold_skills import OracleResponder
-from evaluation.gold_traces.traces import GoldWorld, build_question, make_gold_trace, open_gold_world
-from evaluation.scoring import score_outcome
-from fiction.questions.question_file import QUESTIONS_FILE
-from reasoners.base import ReasonerError, Task
-from reasoners.registry import REASONERS, find_reasoner, make_reasoner
-from reasoners.replay.demonstration import build_program
-from runs.recorders import MemoryRecorder
-from runs.runner import RunControl, run_reasoner
-from runs.services import Services
-from tools.registry import available_tools
-from worlds.folder import world_folder
+from showhow.db.models import Project, Trace
+from showhow.db.question_record import QuestionRecord
+from showhow.db.run_spec import RunLimits, RunResult
+from showhow.db.trace_record import TraceRecord
+from showhow.db.types import utc_now
+from showhow.evaluation.datasets.record import parse_question
+from showhow.evaluation.scoring import score_outcome
+from showhow.fiction.questions.question_file import QUESTIONS_FILE
+from showhow.oracles.gold_traces.traces import GoldWorld, build_question, make_gold_trace, open_gold_world
+from showhow.oracles.reasoning import GoldReasoning
+from showhow.oracles.skills import OracleResponder
+from showhow.reasoners.base import ReasonerError, Task
+from showhow.reasoners.registry import REASONERS, find_reasoner, make_reasoner
+from showhow.reasoners.replay.demonstration import build_program
+from showhow.runs.recorders import MemoryRecorder
+from showhow.runs.runner import RunControl, run_reasoner
+from showhow.runs.services import Services
+from showhow.tools.registry import available_tools
+from showhow.worlds.folder import world_folder
 
 
 def make_world_gold_trace(services: Services, world: str, row: dict[str, Any]) -> TraceRecord:

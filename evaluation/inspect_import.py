@@ -14,27 +14,34 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid5
 
-from db import attempts, runs
-from db.answer_formats import AnswerFormat, AnswerKind
-from db.attempts import MetricScore
-from db.batches import write_in_batches
-from db.comparisons import IMPORTED_RUN_NAME
-from db.database import Conflict, Database, RowNotFound, StoreError
-from db.import_journal import IMPORT_PREFIX, JOURNAL_FILE, REQUEST_FILE, UNDO_FILE, ImportJournal, identify_database
-from db.merge import TraceMerger
-from db.models import Project, Question, Run
-from db.projects import find_matching_question, find_project
-from db.removed_rows import WITH_REMOVED
-from db.run_spec import MODEL_SKILLS, RunLimits, RunSpec
-from db.trace_record import TraceRecord
-from evaluation.inspect_runs import NO_MODEL, NOT_A_NUMBER, OTHER_TARGET, OUT_OF_RANGE, OWN, QUESTION_FIELDS
-from evaluation.metrics import METRICS
-from evaluation.verify import score_missing_answers
-from fewshot_library.formats import read_traces
-from fewshot_library.formats.format import FormatError, RecordRemark, RefusedRecord
-from fewshot_library.formats.inspect_log import read_score
-from runs.services import Services
-from worlds.folder import ScratchFolder
+from showhow.db import attempts, runs
+from showhow.db.answer_formats import AnswerFormat, AnswerKind
+from showhow.db.attempts import MetricScore
+from showhow.db.batches import write_in_batches
+from showhow.db.comparisons import IMPORTED_RUN_NAME
+from showhow.db.database import Conflict, Database, RowNotFound, StoreError
+from showhow.db.import_journal import (
+    IMPORT_PREFIX,
+    JOURNAL_FILE,
+    REQUEST_FILE,
+    UNDO_FILE,
+    ImportJournal,
+    identify_database,
+)
+from showhow.db.merge import TraceMerger
+from showhow.db.models import Project, Question, Run
+from showhow.db.projects import find_matching_question, find_project
+from showhow.db.removed_rows import WITH_REMOVED
+from showhow.db.run_spec import MODEL_SKILLS, RunLimits, RunSpec
+from showhow.db.trace_record import TraceRecord
+from showhow.evaluation.inspect_runs import NO_MODEL, NOT_A_NUMBER, OTHER_TARGET, OUT_OF_RANGE, OWN, QUESTION_FIELDS
+from showhow.evaluation.metrics import METRICS
+from showhow.evaluation.verify import score_missing_answers
+from showhow.fewshot_library.formats import read_traces
+from showhow.fewshot_library.formats.format import FormatError, RecordRemark, RefusedRecord
+from showhow.fewshot_library.formats.inspect_log import read_score
+from showhow.runs.services import Services
+from showhow.worlds.folder import ScratchFolder
 
 
 @dataclass(slots=True)

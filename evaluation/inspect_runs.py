@@ -12,18 +12,18 @@ from functools import partial
 from typing import Any, BinaryIO
 from uuid import UUID
 
-from db import attempts, comparisons
-from db.comparisons import ScoredAttempt
-from db.database import Database
-from db.model_calls import load_skill_prompt
-from db.models import UNFINISHED_ENDINGS, Attempt, Question, Run
-from db.trace_record import TraceRecord
-from db.traces import load_trace
-from evaluation.metrics.metric import list_aliases
-from fewshot_library.formats.chat import CHAT_FIELDS, TraceMessage, trace_to_messages
-from fewshot_library.formats.format import ExportLosses, TraceExport, lost_fields
-from fewshot_library.formats.inspect_log import encode_message, write_log
-from fewshot_library.formats.training_conversations import Conversation, calls_skills, trace_to_conversations
+from showhow.db import attempts, comparisons
+from showhow.db.comparisons import ScoredAttempt
+from showhow.db.database import Database
+from showhow.db.model_calls import load_skill_prompt
+from showhow.db.models import UNFINISHED_ENDINGS, Attempt, Question, Run
+from showhow.db.trace_record import TraceRecord
+from showhow.db.traces import load_trace
+from showhow.evaluation.metrics.metric import list_aliases
+from showhow.fewshot_library.formats.chat import CHAT_FIELDS, TraceMessage, trace_to_messages
+from showhow.fewshot_library.formats.format import ExportLosses, TraceExport, lost_fields
+from showhow.fewshot_library.formats.inspect_log import encode_message, write_log
+from showhow.fewshot_library.formats.training_conversations import Conversation, calls_skills, trace_to_conversations
 
 LOG_VERSION = 2
 OWN = "showhow"

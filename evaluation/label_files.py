@@ -3,8 +3,8 @@
 import csv
 from typing import Any
 
-from guard.json_input import load_json
-from guard.worker import WorkFailed, WorkLimits, run_bounded
+from showhow.guard.json_input import load_json
+from showhow.guard.worker import WorkFailed, WorkLimits, run_bounded
 
 LABEL_LIMITS = WorkLimits(seconds=20.0, megabytes=640, reply_bytes=64 << 20)
 MAX_LABEL_MEGABYTES = 32

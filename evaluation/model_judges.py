@@ -15,21 +15,21 @@ from uuid import UUID
 
 from pydantic import BaseModel
 
-from db import attempts, comparisons
-from db.attempts import MetricScore
-from db.database import Conflict, Database
-from db.model_calls import (
+from showhow.db import attempts, comparisons
+from showhow.db.attempts import MetricScore
+from showhow.db.database import Conflict, Database
+from showhow.db.model_calls import (
     begin_model_call,
     complete_model_call,
     fail_model_call,
     list_answered_calls,
     mark_calls_lost,
 )
-from db.models import Run
-from db.review import AnswerToJudge, list_answers_to_judge, list_labels
-from evaluation.label_files import UnreadableLabels, read_label_rows
-from evaluation.shared_model import SharedModel, TotalLimits, answer_in_parallel, ignore_note
-from evaluation.statistics import (
+from showhow.db.models import Run
+from showhow.db.review import AnswerToJudge, list_answers_to_judge, list_labels
+from showhow.evaluation.label_files import UnreadableLabels, read_label_rows
+from showhow.evaluation.shared_model import SharedModel, TotalLimits, answer_in_parallel, ignore_note
+from showhow.evaluation.statistics import (
     Interval,
     cluster_bootstrap,
     correct_share,
@@ -38,17 +38,17 @@ from evaluation.statistics import (
     prediction_powered_mean,
     wilson_interval,
 )
-from llm.errors import ChatError
-from llm.structured_output import ReplyText
-from llm.types import ChatReply, OutgoingRequest
-from llm.usage import Usage
-from option_fields import group, option
-from reasoners.skills.skill import ModelResponder, Skill, SkillCall, answer_skill_call
-from runs.branch_workers import RunStopped
-from runs.budget import MAX_CONCURRENT_QUESTIONS
-from runs.model_call_recorder import to_chat_reply, to_failure, to_model_reply, to_model_request
-from runs.process import hold_run_lock
-from runs.services import Services
+from showhow.llm.errors import ChatError
+from showhow.llm.structured_output import ReplyText
+from showhow.llm.types import ChatReply, OutgoingRequest
+from showhow.llm.usage import Usage
+from showhow.option_fields import group, option
+from showhow.reasoners.skills.skill import ModelResponder, Skill, SkillCall, answer_skill_call
+from showhow.runs.branch_workers import RunStopped
+from showhow.runs.budget import MAX_CONCURRENT_QUESTIONS
+from showhow.runs.model_call_recorder import to_chat_reply, to_failure, to_model_reply, to_model_request
+from showhow.runs.process import hold_run_lock
+from showhow.runs.services import Services
 
 MIN_LABELS = 100
 """Labels of people below which a judge's measures are too uncertain to correct a share by."""
@@ -104,10 +104,10 @@ class PairReply(BaseModel):
 
 
 JUDGE_ANSWER: Skill[RatingRequest, RatingReply] = Skill(
-    "judge_answer", 1, "I rate the answer.", "evaluation", RatingRequest, RatingReply
+    "judge_answer", 1, "I rate the answer.", "showhow.evaluation", RatingRequest, RatingReply
 )
 JUDGE_PAIR: Skill[PairRequest, PairReply] = Skill(
-    "judge_pair", 1, "I compare the answers.", "evaluation", PairRequest, PairReply
+    "judge_pair", 1, "I compare the answers.", "showhow.evaluation", PairRequest, PairReply
 )
 
 

@@ -10,12 +10,12 @@ from typing import Any
 
 from rapidfuzz.distance import Levenshtein
 
-from evaluation.datasets import read_questions
-from evaluation.datasets.layouts import open_table
-from evaluation.datasets.text_answers import restore_columns
-from evaluation.metrics.metric import ANSWER_FIELDS, MetricError
-from worlds import terms
-from worlds.input_files import MalformedFile, iter_json_objects, iter_nonblank_lines, parse_json, read_text_file
+from showhow.evaluation.datasets import read_questions
+from showhow.evaluation.datasets.layouts import open_table
+from showhow.evaluation.datasets.text_answers import restore_columns
+from showhow.evaluation.metrics.metric import ANSWER_FIELDS, MetricError
+from showhow.worlds import terms
+from showhow.worlds.input_files import MalformedFile, iter_json_objects, iter_nonblank_lines, parse_json, read_text_file
 
 ID_FIELDS = ("id", "_id", "qid", "question_id", "QuestionId", "ID", "uid", "interaction_id", "source_id")
 """The fields that may hold a question's id, the first one first."""

@@ -16,13 +16,13 @@ from statistics import fmean
 from typing import Any
 from uuid import UUID
 
-from db import attempts, comparisons
-from db.attempts import FinishedAnswer, MetricScore
-from db.database import Database
-from db.unanswerable import group_of_question, read_unanswerable
-from evaluation.bounded_scoring import RuleResult, score_cases_within_limits
-from evaluation.datasets.gold_names import GoldNames
-from evaluation.metrics import (
+from showhow.db import attempts, comparisons
+from showhow.db.attempts import FinishedAnswer, MetricScore
+from showhow.db.database import Database
+from showhow.db.unanswerable import group_of_question, read_unanswerable
+from showhow.evaluation.bounded_scoring import RuleResult, score_cases_within_limits
+from showhow.evaluation.datasets.gold_names import GoldNames
+from showhow.evaluation.metrics import (
     DATASET_METRICS,
     METRICS,
     GoldAnswer,
@@ -30,7 +30,7 @@ from evaluation.metrics import (
     list_dataset_metrics,
     list_gold_answers,
 )
-from evaluation.metrics.metric import (
+from showhow.evaluation.metrics.metric import (
     ANSWER_FIELDS,
     GOLD_TEXT_FIELDS,
     Case,
@@ -42,7 +42,7 @@ from evaluation.metrics.metric import (
     first_field,
     name_values,
 )
-from evaluation.prediction_files import (
+from showhow.evaluation.prediction_files import (
     FileRow,
     PredictionFileError,
     find_id_field,
@@ -52,8 +52,8 @@ from evaluation.prediction_files import (
     read_inline_gold,
     read_rows,
 )
-from evaluation.statistics import mean_with_error
-from worlds.input_files import MalformedFile
+from showhow.evaluation.statistics import mean_with_error
+from showhow.worlds.input_files import MalformedFile
 
 KIND_FIELDS = ("kind", "type", "level")
 SCORES_A_COMMIT = 500

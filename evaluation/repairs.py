@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from typing import TypeVar
 from uuid import UUID
 
-from db import libraries, verifications
-from db.database import Conflict
-from db.models import Library, Project, Run
-from db.verifications import Repair, VerificationOutcome
-from fewshot_library.library import FreezeOptions
-from runs.services import Services
-from settings import DEFAULT_LIBRARY
+from showhow.db import libraries, verifications
+from showhow.db.database import Conflict
+from showhow.db.models import Library, Project, Run
+from showhow.db.verifications import Repair, VerificationOutcome
+from showhow.fewshot_library.library import FreezeOptions
+from showhow.runs.services import Services
+from showhow.settings import DEFAULT_LIBRARY
 
 KindType = TypeVar("KindType", bound=Hashable)
 

@@ -10,26 +10,26 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice, pairwise
 
-from db.answer_formats import AnswerFormat
-from db.projects import DEFAULT_INSTRUCTION, list_question_texts
-from db.repetitions import FAILS, NEEDS_LINK, OTHER_NAMES, OWN_QUESTION, Repetition, Trial
-from db.run_spec import RunLimits
-from db.trace_record import TraceRecord
-from evaluation.drift import check_repetition
-from reasoners.base import Task
-from reasoners.linking import complete_origins, iterate_origins, list_arguments_to_link
-from reasoners.mentions import WorldWords, find_question_mentions
-from reasoners.replay.agent import ReplayReasoner
-from reasoners.replay.counterparts import is_alike
-from reasoners.replay.substitution import compile_substitution, uses_external_results
-from runs.recorders import MemoryRecorder
-from runs.runner import RunControl, run_reasoner
-from runs.services import Services
-from tools.arguments import ToolError
-from tools.tool import Tool, ToolContext
-from worlds.folder import WorldError
-from worlds.lexicon.english import nouns_for_kinds
-from worlds.source import SourceError
+from showhow.db.answer_formats import AnswerFormat
+from showhow.db.projects import DEFAULT_INSTRUCTION, list_question_texts
+from showhow.db.repetitions import FAILS, NEEDS_LINK, OTHER_NAMES, OWN_QUESTION, Repetition, Trial
+from showhow.db.run_spec import RunLimits
+from showhow.db.trace_record import TraceRecord
+from showhow.evaluation.drift import check_repetition
+from showhow.reasoners.base import Task
+from showhow.reasoners.linking import complete_origins, iterate_origins, list_arguments_to_link
+from showhow.reasoners.mentions import WorldWords, find_question_mentions
+from showhow.reasoners.replay.agent import ReplayReasoner
+from showhow.reasoners.replay.counterparts import is_alike
+from showhow.reasoners.replay.substitution import compile_substitution, uses_external_results
+from showhow.runs.recorders import MemoryRecorder
+from showhow.runs.runner import RunControl, run_reasoner
+from showhow.runs.services import Services
+from showhow.tools.arguments import ToolError
+from showhow.tools.tool import Tool, ToolContext
+from showhow.worlds.folder import WorldError
+from showhow.worlds.lexicon.english import nouns_for_kinds
+from showhow.worlds.source import SourceError
 
 ENOUGH_TRIALS, MAX_TRIALS = 2, 6
 """The questions that have to be answered, and the most that are asked for it."""

@@ -10,20 +10,20 @@ from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 from uuid import UUID
 
-from db import attempts, verifications
-from db.attempts import AttemptGroup, ScoreGroup
-from db.database import Database
-from db.model_calls import UnfinishedUsage, list_unfinished_usages
-from db.models import UNFINISHED_ENDINGS, Run
-from db.run_spec import MODEL_SKILLS
-from db.runs import RunOutcome
-from db.unanswerable import group_of_question, read_unanswerable
-from db.verifications import CORRECTNESS_METRIC
-from evaluation.metrics import DATASET_METRICS, METRICS, mean, score_by_metric
-from evaluation.statistics import detectable_difference, pass_at_k, pass_hat_k
-from evaluation.value_format import format_cost
-from llm.usage import Usage
-from reasoners.provenance import mask_names
+from showhow.db import attempts, verifications
+from showhow.db.attempts import AttemptGroup, ScoreGroup
+from showhow.db.database import Database
+from showhow.db.model_calls import UnfinishedUsage, list_unfinished_usages
+from showhow.db.models import UNFINISHED_ENDINGS, Run
+from showhow.db.run_spec import MODEL_SKILLS
+from showhow.db.runs import RunOutcome
+from showhow.db.unanswerable import group_of_question, read_unanswerable
+from showhow.db.verifications import CORRECTNESS_METRIC
+from showhow.evaluation.metrics import DATASET_METRICS, METRICS, mean, score_by_metric
+from showhow.evaluation.statistics import detectable_difference, pass_at_k, pass_hat_k
+from showhow.evaluation.value_format import format_cost
+from showhow.llm.usage import Usage
+from showhow.reasoners.provenance import mask_names
 
 REFUSED = "refused"
 RESUMABLE_ENDINGS = (None, *UNFINISHED_ENDINGS)

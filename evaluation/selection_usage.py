@@ -12,15 +12,15 @@ from typing import Any
 
 import numpy as np
 
-from db.database import RowNotFound
-from db.libraries import Demonstration, find_version
-from db.projects import count_questions, find_project, list_question_texts
-from fewshot_library.dpp import IntArray
-from fewshot_library.library import LoadedLibrary
-from fewshot_library.selection import SelectionConfig
-from guard.files import partial_path
-from option_fields import group, option
-from runs.services import Services
+from showhow.db.database import RowNotFound
+from showhow.db.libraries import Demonstration, find_version
+from showhow.db.projects import count_questions, find_project, list_question_texts
+from showhow.fewshot_library.dpp import IntArray
+from showhow.fewshot_library.library import LoadedLibrary
+from showhow.fewshot_library.selection import SelectionConfig
+from showhow.guard.files import partial_path
+from showhow.option_fields import group, option
+from showhow.runs.services import Services
 
 MAX_LISTED_UNUSED = 1000
 """The maximum number of never selected demonstrations in a report."""

@@ -14,9 +14,9 @@ from itertools import count
 from threading import Condition, Event, Lock, Timer
 from typing import TypeVar
 
-from db.database import Conflict
-from llm.client import ChatClient
-from llm.errors import (
+from showhow.db.database import Conflict
+from showhow.llm.client import ChatClient
+from showhow.llm.errors import (
     MAX_ATTEMPTS,
     ChatAuthenticationError,
     ChatError,
@@ -29,12 +29,12 @@ from llm.errors import (
     ChatUnavailable,
     ChatUnreachable,
 )
-from llm.types import ChatModel, ChatReply, ChatRequest
-from llm.usage import Usage
-from llm.usage_bounds import DEFAULT_REPLY_BOUND, price_usage
-from option_fields import option
-from runs.branch_workers import RequestNotSent, RunStopped
-from runs.budget import MAX_CONCURRENT_QUESTIONS
+from showhow.llm.types import ChatModel, ChatReply, ChatRequest
+from showhow.llm.usage import Usage
+from showhow.llm.usage_bounds import DEFAULT_REPLY_BOUND, price_usage
+from showhow.option_fields import option
+from showhow.runs.branch_workers import RequestNotSent, RunStopped
+from showhow.runs.budget import MAX_CONCURRENT_QUESTIONS
 
 PERMANENT_ERRORS = (ChatUnavailable, ChatAuthenticationError, ChatQuotaExceeded, ChatModelNotFound)
 """Errors that every question would meet."""

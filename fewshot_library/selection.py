@@ -6,11 +6,11 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from fewshot_library import dpp
-from fewshot_library.dpp import FloatArray, Kernel, Pick, likelihood_matrix
-from fewshot_library.sequence_similarity import DISTANCES, ActionSequences, ActionSimilarities
-from guard.plugins import Registry
-from option_fields import option
+from showhow.fewshot_library import dpp
+from showhow.fewshot_library.dpp import FloatArray, Kernel, Pick, likelihood_matrix
+from showhow.fewshot_library.sequence_similarity import DISTANCES, ActionSequences, ActionSimilarities
+from showhow.guard.plugins import Registry
+from showhow.option_fields import option
 
 _TOLERANCE = 1e-10
 """Negative eigenvalues up to this share of the largest are rounding errors."""

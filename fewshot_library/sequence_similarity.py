@@ -14,7 +14,7 @@ import numpy as np
 from rapidfuzz import process
 from rapidfuzz.distance import Levenshtein
 
-from fewshot_library.dpp import FloatArray, Groups, IntArray
+from showhow.fewshot_library.dpp import FloatArray, Groups, IntArray
 
 FIRST_SYMBOL = 0x4E00
 """The first of the characters that stand for tools; the block has room for 20,000 tools."""

@@ -6,10 +6,10 @@ from datetime import date
 from itertools import chain
 from typing import Protocol
 
-from fiction.universe.items import ItemCatalog
-from fiction.universe.universe import NONE, Universe
-from worlds import terms
-from worlds.source import Cell, GraphSource
+from showhow.fiction.universe.items import ItemCatalog
+from showhow.fiction.universe.universe import NONE, Universe
+from showhow.worlds import terms
+from showhow.worlds.source import Cell, GraphSource
 
 Pairs = list[tuple[str, str]]
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from fiction.generator.world_files import FACT_SOURCES_FILE, UNIVERSE_FILE
-from fiction.phantomwiki.articles import (
+from showhow.fiction.generator.world_files import FACT_SOURCES_FILE, UNIVERSE_FILE
+from showhow.fiction.phantomwiki.articles import (
     MARRIED_FACT,
     STATED_FACTS_FILE,
     StatedFacts,
@@ -19,8 +19,8 @@ from fiction.phantomwiki.articles import (
     generate_facts,
     parse_sentence,
 )
-from fiction.phantomwiki.instance import INSTANCE_FORMAT
-from fiction.phantomwiki.prolog import (
+from showhow.fiction.phantomwiki.instance import INSTANCE_FORMAT
+from showhow.fiction.phantomwiki.prolog import (
     PrologSyntaxError,
     RuleEvaluator,
     Tuples,
@@ -29,16 +29,16 @@ from fiction.phantomwiki.prolog import (
     parse_goal,
     parse_rule,
 )
-from fiction.phantomwiki.published_questions import GRAMMAR_DEPTH, SolutionPaths, parse_query, to_chain
-from fiction.phantomwiki.records import ValueCodec
-from fiction.questions.expressions import Count
-from fiction.questions.question import compute_difficulty, count_hops
-from fiction.questions.question_file import read_question_rows
-from fiction.universe.build import make_universe
-from fiction.universe.options import GenerationOptions
-from fiction.universe.relations import RELATIONS, SPOUSE, KinshipRelation, find_related
-from fiction.universe.universe import GRAPH, FactSources, Universe
-from fiction.verification_checks import (
+from showhow.fiction.phantomwiki.published_questions import GRAMMAR_DEPTH, SolutionPaths, parse_query, to_chain
+from showhow.fiction.phantomwiki.records import ValueCodec
+from showhow.fiction.questions.expressions import Count
+from showhow.fiction.questions.question import compute_difficulty, count_hops
+from showhow.fiction.questions.question_file import read_question_rows
+from showhow.fiction.universe.build import make_universe
+from showhow.fiction.universe.options import GenerationOptions
+from showhow.fiction.universe.relations import RELATIONS, SPOUSE, KinshipRelation, find_related
+from showhow.fiction.universe.universe import GRAPH, FactSources, Universe
+from showhow.fiction.verification_checks import (
     MAX_DIFFERENCES,
     ROW_ERRORS,
     VerificationCheck,
@@ -57,11 +57,11 @@ from fiction.verification_checks import (
     parse_row_expression,
     read_options,
 )
-from worlds.embedded.text import EmbeddedText
-from worlds.folder import TEXT_FOLDER, WorldError, world_folder
-from worlds.input_files import MalformedFile
-from worlds.open import read_world_metadata
-from worlds.source import NotFound
+from showhow.worlds.embedded.text import EmbeddedText
+from showhow.worlds.folder import TEXT_FOLDER, WorldError, world_folder
+from showhow.worlds.input_files import MalformedFile
+from showhow.worlds.open import read_world_metadata
+from showhow.worlds.source import NotFound
 
 _MARRIED_RELATION = KinshipRelation("married", (SPOUSE,))
 _MAX_DEPTH = 200

@@ -17,30 +17,30 @@ from typing import Any
 import numpy as np
 import pyoxigraph as ox
 
-from fiction.generator.articles import generate_articles
-from fiction.generator.build import PAGES_FILE
-from fiction.generator.source_split import assign_sources, parse_split
-from fiction.generator.web_pages import MarkedWebPage, generate_pages
-from fiction.generator.world_files import generate_triples
-from fiction.questions.evaluate import ExpressionAnswer, ExpressionEvaluator, is_stated
-from fiction.questions.expressions import Count, Expression, decode_expression, is_chain
-from fiction.questions.names import NameFormatter, ThingCatalog
-from fiction.questions.needs import SOURCE_SETS, find_absent_kinds
-from fiction.questions.question import GoldBuilder, is_minimal
-from fiction.questions.reasoning import ReasoningBuilder
-from fiction.questions.templates import build_templates
-from fiction.questions.wording import word_question
-from fiction.universe.constraints import find_violations
-from fiction.universe.items import ItemCatalog
-from fiction.universe.options import GenerationOptions
-from fiction.universe.universe import FACTS, SOURCES, FactSources, Universe
-from fiction.universe.universe import TEXT as BY_TEXT
-from worlds.embedded.graph import EmbeddedGraph
-from worlds.embedded.graph_client import QueryLimits
-from worlds.embedded.text import EmbeddedText, EmbeddedWeb
-from worlds.folder import GRAPH_FOLDER, TEXT_FOLDER, WEB_FOLDER, WorldError
-from worlds.input_files import iter_json_objects
-from worlds.source import Article, Cell, NotFound, QueryRefused, SourceTimeout, Table
+from showhow.fiction.generator.articles import generate_articles
+from showhow.fiction.generator.build import PAGES_FILE
+from showhow.fiction.generator.source_split import assign_sources, parse_split
+from showhow.fiction.generator.web_pages import MarkedWebPage, generate_pages
+from showhow.fiction.generator.world_files import generate_triples
+from showhow.fiction.questions.evaluate import ExpressionAnswer, ExpressionEvaluator, is_stated
+from showhow.fiction.questions.expressions import Count, Expression, decode_expression, is_chain
+from showhow.fiction.questions.names import NameFormatter, ThingCatalog
+from showhow.fiction.questions.needs import SOURCE_SETS, find_absent_kinds
+from showhow.fiction.questions.question import GoldBuilder, is_minimal
+from showhow.fiction.questions.reasoning import ReasoningBuilder
+from showhow.fiction.questions.templates import build_templates
+from showhow.fiction.questions.wording import word_question
+from showhow.fiction.universe.constraints import find_violations
+from showhow.fiction.universe.items import ItemCatalog
+from showhow.fiction.universe.options import GenerationOptions
+from showhow.fiction.universe.universe import FACTS, SOURCES, FactSources, Universe
+from showhow.fiction.universe.universe import TEXT as BY_TEXT
+from showhow.worlds.embedded.graph import EmbeddedGraph
+from showhow.worlds.embedded.graph_client import QueryLimits
+from showhow.worlds.embedded.text import EmbeddedText, EmbeddedWeb
+from showhow.worlds.folder import GRAPH_FOLDER, TEXT_FOLDER, WEB_FOLDER, WorldError
+from showhow.worlds.input_files import iter_json_objects
+from showhow.worlds.source import Article, Cell, NotFound, QueryRefused, SourceTimeout, Table
 
 MAX_DIFFERENCES = 10
 """Differences listed per check; all are counted."""

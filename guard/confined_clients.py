@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from pathlib import Path
 
-from guard.confinement import is_user_of_programs
+from showhow.guard.confinement import is_user_of_programs
 
 _WARDEN = b"guard/warden.py"
 _MAX_ANCESTORS = 1_000

@@ -19,7 +19,7 @@ from enum import StrEnum
 from functools import cache
 from pathlib import Path
 
-from guard.linux_sandbox import close_memory
+from showhow.guard.linux_sandbox import close_memory
 
 _WARDEN = Path(__file__).with_name("warden.py")
 _PROBE_SECONDS = 20.0

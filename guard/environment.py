@@ -17,7 +17,7 @@ from contextlib import suppress
 from pathlib import Path
 from urllib.parse import unquote
 
-from guard.redaction import is_secret
+from showhow.guard.redaction import is_secret
 
 HELD_DESCRIPTOR = "SHOWHOW_HELD_DESCRIPTOR"
 """The variable with the descriptor from which a child reads the variables that are not in its environment."""

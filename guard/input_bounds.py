@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-from guard.limits import limit_memory
+from showhow.guard.limits import limit_memory
 
 MEGABYTE = 1 << 20
 MAX_EXPANSION = 200

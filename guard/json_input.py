@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from guard.input_bounds import HINT, MEGABYTE, InputBoundExceeded, is_unbounded
+from showhow.guard.input_bounds import HINT, MEGABYTE, InputBoundExceeded, is_unbounded
 
 MAX_DEPTH = 256
 """Lists and objects within each other."""

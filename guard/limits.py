@@ -11,7 +11,7 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
-from guard import linux_sandbox
+from showhow.guard import linux_sandbox
 
 _PR_SET_PDEATHSIG = 1
 

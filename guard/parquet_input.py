@@ -7,7 +7,14 @@ from typing import Any, BinaryIO
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from guard.input_bounds import HINT, MEGABYTE, ExpansionBudget, InputBoundExceeded, check_record_size, is_unbounded
+from showhow.guard.input_bounds import (
+    HINT,
+    MEGABYTE,
+    ExpansionBudget,
+    InputBoundExceeded,
+    check_record_size,
+    is_unbounded,
+)
 
 MAX_COLUMNS = 10_000
 _BATCH_ROWS = 100

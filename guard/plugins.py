@@ -179,7 +179,7 @@ class Registry(MutableMapping[str, Entry], Generic[Entry]):
 def _check_name(name: str) -> None:
     """Raise ValueError for a name that cannot be part of commands, URLs and calls of models."""
     # Processes of functions load this module, and may not read that one.
-    from folder_names import NAME_RULE, is_safe_name  # noqa: PLC0415
+    from showhow.folder_names import NAME_RULE, is_safe_name  # noqa: PLC0415
 
     if not is_safe_name(name):
         raise ValueError(f"its name is {name!r}; {NAME_RULE}")

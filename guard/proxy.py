@@ -10,7 +10,7 @@ Encrypted requests pass it as a tunnel: it sees the host and nothing else, unles
 from dataclasses import dataclass, field
 from urllib.parse import quote, unquote, urlsplit
 
-from guard.destinations import InvalidOrigin, parse_origin
+from showhow.guard.destinations import InvalidOrigin, parse_origin
 
 
 @dataclass(frozen=True, slots=True)

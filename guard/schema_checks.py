@@ -10,7 +10,7 @@ from jsonschema.validators import validator_for
 from referencing import Registry
 from referencing.exceptions import Unresolvable
 
-from guard.schemas import TOO_DEEP, UncheckedValue
+from showhow.guard.schemas import TOO_DEEP, UncheckedValue
 
 _MAX_MESSAGE_CHARACTERS = 300
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from guard.worker import WorkFailed, WorkLimits, run_bounded
+from showhow.guard.worker import WorkFailed, WorkLimits, run_bounded
 
 SCHEMA_LIMITS = WorkLimits(seconds=2.0, megabytes=256, reply_bytes=100_000)
 """What one check may use."""
@@ -40,7 +40,7 @@ def find_violation(schema: Mapping[str, Any], value: Any, *, newest: bool = Fals
         texts = json.dumps(schema), json.dumps(value)
     except RecursionError as error:
         raise UncheckedValue(TOO_DEEP) from error
-    violation = _run("guard.schema_checks:find_violation", *texts, newest)
+    violation = _run("showhow.guard.schema_checks:find_violation", *texts, newest)
     return None if violation is None else SchemaViolation(tuple(violation[0]), *violation[1:])
 
 
@@ -52,7 +52,7 @@ def find_schema_error(schema: Mapping[str, Any], *, newest: bool = False) -> str
         raise UncheckedValue(TOO_DEEP) from error
     if len(text) > MAX_SCHEMA_CHARACTERS:
         return f"it has {len(text):,} characters, and at most {MAX_SCHEMA_CHARACTERS:,} are read"
-    message: str | None = _run("guard.schema_checks:find_schema_error", text, newest)
+    message: str | None = _run("showhow.guard.schema_checks:find_schema_error", text, newest)
     return message
 
 

@@ -15,12 +15,14 @@ import socket
 import sys
 import time
 from pathlib import Path
+from types import ModuleType
 from typing import Any, NoReturn
 
-# Run by its path and without the project's packages, so the room's folder is named here.
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from guard import linux_sandbox as sandbox
-from guard.tree_usage import descendants, disk_bytes, kernel_bytes, memory_bytes
+# Run by its path and without the project's packages: a package in name only, whose rooms lie beside this one.
+_PACKAGE = sys.modules["showhow"] = ModuleType("showhow")
+_PACKAGE.__path__ = [str(Path(__file__).resolve().parents[1])]
+from showhow.guard import linux_sandbox as sandbox  # noqa: E402
+from showhow.guard.tree_usage import descendants, disk_bytes, kernel_bytes, memory_bytes  # noqa: E402
 
 _LOOK_SECONDS = 0.1
 """Seconds between two looks at memory and processes."""

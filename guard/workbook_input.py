@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from datetime import date, datetime, time
 from typing import Any, BinaryIO
 
-from guard.input_bounds import MEGABYTE, ExpansionBudget, InputBoundExceeded
+from showhow.guard.input_bounds import MEGABYTE, ExpansionBudget, InputBoundExceeded
 
 MAGIC = b"PK\x03\x04"
 _BYTES_OF_CELL = 50

@@ -24,8 +24,8 @@ from typing import Any, Literal
 
 import psutil
 
-from guard import plugins
-from guard.worker_process import HEADER_BYTES, PATIENCE, import_function, is_worker, send_frame
+from showhow.guard import plugins
+from showhow.guard.worker_process import HEADER_BYTES, PATIENCE, import_function, is_worker, send_frame
 
 _PROJECT_ROOT = Path(__file__).resolve().parents[1]
 _START_SECONDS = 30.0
@@ -244,8 +244,16 @@ def _start_process(modules: str) -> BoundedWorker:
     ours, theirs = socket.socketpair()
     environment = {name: os.environ[name] for name in _INHERITED if name in os.environ}
     environment[plugins.SETTING] = str(int(plugins.are_on()))
-    path = os.pathsep.join([str(_PROJECT_ROOT), *(entry or str(Path.cwd()) for entry in sys.path)])
-    command = [sys.executable, "-P", "-m", "guard.worker_process", str(theirs.fileno()), str(os.getpid()), modules]
+    path = os.pathsep.join(entry or str(Path.cwd()) for entry in sys.path)
+    command = [
+        sys.executable,
+        "-P",
+        "-m",
+        "showhow.guard.worker_process",
+        str(theirs.fileno()),
+        str(os.getpid()),
+        modules,
+    ]
     with theirs:
         try:
             process = subprocess.Popen(  # noqa: S603 - our own module, no shell

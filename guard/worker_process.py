@@ -1,4 +1,4 @@
-"""The process of one bounded worker: `python -m guard.worker_process FD PARENT`; guard/worker.py starts it.
+"""The process of one bounded worker: `python -m showhow.guard.worker_process FD PARENT`; guard/worker.py starts it.
 
 On the socket FD come frames, each with its length in 8 bytes first. A request is two of them: the call as JSON
 {"function", "seconds", "megabytes", "reply_bytes"} and the pickled arguments. Replies are JSON alone, so that nothing
@@ -20,7 +20,7 @@ from collections.abc import Callable
 from operator import attrgetter
 from typing import Any
 
-from guard.limits import disable_network, end_with_parent, limit_memory, limit_processor_time
+from showhow.guard.limits import disable_network, end_with_parent, limit_memory, limit_processor_time
 
 _GRACE_SECONDS = 2.0
 """Seconds past its time limit after which a call ends its process, even if nobody waits for it any more."""
@@ -124,4 +124,4 @@ def main(descriptor: int, parent: int, modules: str) -> None:
 
 if __name__ == "__main__":
     # The module under its own name, which run_bounded asks whether it is in a worker.
-    import_function("guard.worker_process:main")(int(sys.argv[1]), int(sys.argv[2]), sys.argv[3])
+    import_function("showhow.guard.worker_process:main")(int(sys.argv[1]), int(sys.argv[2]), sys.argv[3])

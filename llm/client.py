@@ -20,8 +20,8 @@ from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Protocol
 
-from guard.redaction import RedactingStream, Redactor, redactor_of
-from llm.errors import (
+from showhow.guard.redaction import RedactingStream, Redactor, redactor_of
+from showhow.llm.errors import (
     MAX_ATTEMPTS,
     ChatEmptyReply,
     ChatError,
@@ -30,10 +30,16 @@ from llm.errors import (
     ChatTimeout,
     ChatUnreachable,
 )
-from llm.limitations import AdaptingModel, ServerLimitations
-from llm.rate_limit_headers import parse_budgets
-from llm.rate_limiter import LimitsBackend, ModelRateLimiter, RequestLimits, StartedRequest, get_rate_limiter_of_model
-from llm.types import (
+from showhow.llm.limitations import AdaptingModel, ServerLimitations
+from showhow.llm.rate_limit_headers import parse_budgets
+from showhow.llm.rate_limiter import (
+    LimitsBackend,
+    ModelRateLimiter,
+    RequestLimits,
+    StartedRequest,
+    get_rate_limiter_of_model,
+)
+from showhow.llm.types import (
     ChatModel,
     ChatReply,
     ChatRequest,
@@ -44,12 +50,12 @@ from llm.types import (
     OutgoingRequest,
     ToolSpec,
 )
-from llm.usage import Usage
-from llm.usage_bounds import bound_prompt_tokens, price_usage
-from worlds.text_normalization import make_storable, replace_unstorable
+from showhow.llm.usage import Usage
+from showhow.llm.usage_bounds import bound_prompt_tokens, price_usage
+from showhow.worlds.text_normalization import make_storable, replace_unstorable
 
 if TYPE_CHECKING:
-    from llm.telemetry import Telemetry
+    from showhow.llm.telemetry import Telemetry
 
 _log = logging.getLogger(__name__)
 DEFAULT_PURPOSE = "request"
@@ -267,7 +273,7 @@ def build_chat_client(
     limitations = ServerLimitations(profile, limitations_file)
 
     def load() -> ChatModel:
-        from llm.langchain_model import load_model  # noqa: PLC0415 - LangChain takes a second to import
+        from showhow.llm.langchain_model import load_model  # noqa: PLC0415 - LangChain takes a second to import
 
         model = lent or load_model(profile)
         limiter = get_rate_limiter_of_model(f"{profile.model} at {address}" if address else profile.model, limits_place)

@@ -7,10 +7,10 @@ from typing import Any
 
 from jsonschema import Draft202012Validator
 
-from llm.errors import ChatBadRequest, ChatError
-from llm.types import ChatModel, ChatReply, ChatRequest, Message, ModelProfile
-from llm.usage import Usage
-from llm.usage_bounds import price_usage
+from showhow.llm.errors import ChatBadRequest, ChatError
+from showhow.llm.types import ChatModel, ChatReply, ChatRequest, Message, ModelProfile
+from showhow.llm.usage import Usage
+from showhow.llm.usage_bounds import price_usage
 
 CHECK_SECONDS = 60.0
 """The longest time that a check waits for a reply."""
@@ -110,7 +110,7 @@ class ConnectionReport:
 
 def check_connection(profile: ModelProfile) -> ConnectionReport:
     """Send one request with a tool, once more without it if the server refuses tools, and report what came back."""
-    from llm.langchain_model import load_model  # noqa: PLC0415 - LangChain takes a second to import
+    from showhow.llm.langchain_model import load_model  # noqa: PLC0415 - LangChain takes a second to import
 
     started = time.monotonic()
     report = ConnectionReport(profile.name, profile.model, 0.0)

@@ -19,8 +19,8 @@ ChatError
 
 from typing import ClassVar
 
-from llm.usage import Usage
-from worlds.source import ErrorKind
+from showhow.llm.usage import Usage
+from showhow.worlds.source import ErrorKind
 
 MAX_ATTEMPTS = 4
 """The attempts of a request whose error may be permanent."""

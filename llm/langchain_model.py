@@ -17,10 +17,10 @@ from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, Huma
 from langchain_core.runnables import Runnable
 from pydantic import SecretStr
 
-from guard.proxy import choose_proxy
-from guard.redaction import redactor_of
-from llm.errors import ChatBadRequest, ChatError, ChatInterrupted, ChatReplyFiltered, ChatUnavailable
-from llm.openai_compatible import (
+from showhow.guard.proxy import choose_proxy
+from showhow.guard.redaction import redactor_of
+from showhow.llm.errors import ChatBadRequest, ChatError, ChatInterrupted, ChatReplyFiltered, ChatUnavailable
+from showhow.llm.openai_compatible import (
     CALL_PIECES,
     HEADER_LISTENER,
     BackgroundCall,
@@ -29,12 +29,12 @@ from llm.openai_compatible import (
     align_logprobs,
     truncate_at_stop,
 )
-from llm.provider_errors import ModelEndpoint, to_chat_error
-from llm.provider_models import build_model
-from llm.providers import check_address, find_provider
-from llm.streamed_calls import assemble_calls
-from llm.text_tool_calls import TextCallFilter, match_tool_name, parse_text_reply
-from llm.types import (
+from showhow.llm.provider_errors import ModelEndpoint, to_chat_error
+from showhow.llm.provider_models import build_model
+from showhow.llm.providers import check_address, find_provider
+from showhow.llm.streamed_calls import assemble_calls
+from showhow.llm.text_tool_calls import TextCallFilter, match_tool_name, parse_text_reply
+from showhow.llm.types import (
     ChatReply,
     ChatRequest,
     FinishReason,
@@ -44,7 +44,7 @@ from llm.types import (
     ToolSpec,
     parse_finish_reason,
 )
-from llm.usage import Usage
+from showhow.llm.usage import Usage
 
 ResultT = TypeVar("ResultT")
 

@@ -9,12 +9,18 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage
 from langchain_core.messages.utils import convert_to_messages, convert_to_openai_messages
 
-from guard.redaction import redactor_of
-from llm.errors import ChatBadRequest, ChatError
-from llm.langchain_model import LangChainModel, read_secrets, to_chat_reply, to_langchain_message, tool_definition
-from llm.openai_compatible import BackgroundCall
-from llm.provider_errors import ModelEndpoint
-from llm.types import ChatModel, ChatReply, ChatRequest, ModelProfile
+from showhow.guard.redaction import redactor_of
+from showhow.llm.errors import ChatBadRequest, ChatError
+from showhow.llm.langchain_model import (
+    LangChainModel,
+    read_secrets,
+    to_chat_reply,
+    to_langchain_message,
+    tool_definition,
+)
+from showhow.llm.openai_compatible import BackgroundCall
+from showhow.llm.provider_errors import ModelEndpoint
+from showhow.llm.types import ChatModel, ChatReply, ChatRequest, ModelProfile
 
 
 def lend_model(model: Any) -> tuple[ModelProfile, ChatModel]:

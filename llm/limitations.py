@@ -18,9 +18,9 @@ from typing import Any, TypeVar
 
 from filelock import FileLock, Timeout
 
-from guard.files import partial_path
-from llm.errors import ChatError
-from llm.types import ChatModel, ChatReply, ChatRequest, Message, ModelProfile
+from showhow.guard.files import partial_path
+from showhow.llm.errors import ChatError
+from showhow.llm.types import ChatModel, ChatReply, ChatRequest, Message, ModelProfile
 
 LIMITATIONS_FILE_NAME = "model_limitations.json"
 _LOCK_SECONDS = 5.0

@@ -29,10 +29,10 @@ from langchain_core.outputs import ChatGenerationChunk, ChatResult
 from langchain_openai import ChatOpenAI
 from pydantic import BaseModel
 
-from guard.proxy import HttpProxy, choose_proxy
-from llm.errors import ChatInvalidReply, ChatTimeout
-from llm.providers import make_request_guard
-from llm.types import ModelProfile, TokenLogprob
+from showhow.guard.proxy import HttpProxy, choose_proxy
+from showhow.llm.errors import ChatInvalidReply, ChatTimeout
+from showhow.llm.providers import make_request_guard
+from showhow.llm.types import ModelProfile, TokenLogprob
 
 # LangChain advises functions of its own where a model refuses a schema; the error says what was refused.
 warnings.filterwarnings("ignore", "(?s).*structured output", UserWarning, r"langchain_openai\.")

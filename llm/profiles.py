@@ -21,11 +21,11 @@ from urllib.parse import urlsplit
 
 from filelock import FileLock, Timeout
 
-from guard.files import partial_path
-from llm.errors import ChatUnavailable
-from llm.providers import find_address_problem
-from llm.types import DEFAULT_PROFILE_NAME, ModelProfile
-from llm.usage import TokenPrice
+from showhow.guard.files import partial_path
+from showhow.llm.errors import ChatUnavailable
+from showhow.llm.providers import find_address_problem
+from showhow.llm.types import DEFAULT_PROFILE_NAME, ModelProfile
+from showhow.llm.usage import TokenPrice
 
 PROFILES_FILE_NAME = "models.json"
 DEFAULT_CONTEXT_WINDOW = 16_000

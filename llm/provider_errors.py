@@ -10,9 +10,9 @@ from typing import Any
 
 from langchain_core import exceptions as langchain
 
-from guard.proxy import HttpProxy
-from guard.redaction import NOTHING_SECRET, REMOVED, Redactor
-from llm.errors import (
+from showhow.guard.proxy import HttpProxy
+from showhow.guard.redaction import NOTHING_SECRET, REMOVED, Redactor
+from showhow.llm.errors import (
     MAX_EQUAL_FAILURES,
     ChatAuthenticationError,
     ChatBadRequest,
@@ -27,7 +27,7 @@ from llm.errors import (
     ChatTimeout,
     ChatUnreachable,
 )
-from llm.rate_limit_headers import parse_duration, parse_wait
+from showhow.llm.rate_limit_headers import parse_duration, parse_wait
 
 _MAX_MESSAGE_CHARACTERS = 240
 _WAITING_STATUSES = (408, 409, 425)

@@ -12,10 +12,10 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import BaseMessage
 from pydantic import SecretStr
 
-from guard.proxy import choose_proxy
-from llm.openai_compatible import CompatibleChatOpenAI, PassthroughCompletions, make_http_client, ssl_context
-from llm.providers import NO_KEY, make_request_guard
-from llm.types import ModelProfile
+from showhow.guard.proxy import choose_proxy
+from showhow.llm.openai_compatible import CompatibleChatOpenAI, PassthroughCompletions, make_http_client, ssl_context
+from showhow.llm.providers import NO_KEY, make_request_guard
+from showhow.llm.types import ModelProfile
 
 _CONNECT_SECONDS = 10.0
 

@@ -8,9 +8,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from guard.destinations import InvalidOrigin, normalize_address, parse_origin
-from llm.errors import ChatUnavailable
-from llm.types import ModelProfile
+from showhow.guard.destinations import InvalidOrigin, normalize_address, parse_origin
+from showhow.llm.errors import ChatUnavailable
+from showhow.llm.types import ModelProfile
 
 
 @dataclass(frozen=True, slots=True)

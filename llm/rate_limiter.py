@@ -24,8 +24,8 @@ from typing import Any, Protocol
 
 from filelock import FileLock, Timeout
 
-from llm.errors import ChatRateLimited, ChatUnavailable
-from llm.rate_limit_headers import RateBudget
+from showhow.llm.errors import ChatRateLimited, ChatUnavailable
+from showhow.llm.rate_limit_headers import RateBudget
 
 _log = logging.getLogger(__name__)
 RATE_LIMITS_FILE_NAME = "model_limits.sqlite"

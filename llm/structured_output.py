@@ -7,11 +7,11 @@ from typing import Annotated, Any, TypeVar
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ValidationError
 
-from llm.client import ChatClient
-from llm.errors import ChatError
-from llm.limitations import LOGPROBS_UNSUPPORTED, SCHEMA_UNSUPPORTED, TEMPERATURE_UNSUPPORTED, ask_within
-from llm.types import ChatReply, Message
-from worlds.text_normalization import replace_unstorable
+from showhow.llm.client import ChatClient
+from showhow.llm.errors import ChatError
+from showhow.llm.limitations import LOGPROBS_UNSUPPORTED, SCHEMA_UNSUPPORTED, TEMPERATURE_UNSUPPORTED, ask_within
+from showhow.llm.types import ChatReply, Message
+from showhow.worlds.text_normalization import replace_unstorable
 
 _REASONING_BLOCK = re.compile(r"<(think(?:ing)?)>(.*?)(?:</\1>|\Z)", re.DOTALL | re.IGNORECASE)
 # Some servers put the opening tag into the prompt, so that a reply has only the closing one.

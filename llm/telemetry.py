@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 from uuid import UUID
 
-from guard.destinations import InvalidOrigin, SecretTable
-from guard.proxy import HttpProxy, choose_proxy
-from guard.redaction import NOTHING_SECRET, Redactor
-from llm.errors import ChatUnavailable
-from llm.types import NATIVE_PROVIDERS, ChatReply, ChatRequest, Message, ModelToolCall
-from llm.usage import Usage
+from showhow.guard.destinations import InvalidOrigin, SecretTable
+from showhow.guard.proxy import HttpProxy, choose_proxy
+from showhow.guard.redaction import NOTHING_SECRET, Redactor
+from showhow.llm.errors import ChatUnavailable
+from showhow.llm.types import NATIVE_PROVIDERS, ChatReply, ChatRequest, Message, ModelToolCall
+from showhow.llm.usage import Usage
 
 if TYPE_CHECKING:
     import requests

@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from guard.json_input import check_json, load_python_literal
+from showhow.guard.json_input import check_json, load_python_literal
 
 _HARMONY_MESSAGE = re.compile(
     r"(?:<\|start\|>)?(?:assistant)?(?P<to>[^<]*+)<\|channel\|>(?P<channel>\w++)(?P<header>[^<]*+)"

@@ -8,8 +8,8 @@ from statistics import fmean
 from typing import Any, Protocol
 from urllib.parse import urlsplit, urlunsplit
 
-from guard.proxy import HttpProxy
-from llm.usage import TokenPrice, Usage
+from showhow.guard.proxy import HttpProxy
+from showhow.llm.usage import TokenPrice, Usage
 
 DEFAULT_TIMEOUT_SECONDS = 120.0
 DEFAULT_PROFILE_NAME = "default"

@@ -3,8 +3,8 @@
 import json
 from dataclasses import replace
 
-from llm.types import ChatReply, ChatRequest
-from llm.usage import TokenPrice, Usage
+from showhow.llm.types import ChatReply, ChatRequest
+from showhow.llm.usage import TokenPrice, Usage
 
 DEFAULT_REPLY_BOUND = 32_768
 """The most tokens of a reply for which no limit is set."""

@@ -2,7 +2,7 @@
 
 from alembic import context
 
-from db.types import Base
+from showhow.db.types import Base
 
 context.configure(
     connection=context.config.attributes["connection"],

@@ -30,16 +30,16 @@ from math import floor, inf
 from typing import Any, Protocol
 from uuid import UUID
 
-from db.answer_formats import AnswerFormat, AnswerKind
-from db.models import Step
-from db.projects import DEFAULT_INSTRUCTION
-from db.recording import NewStep, StepResult, TraceAnswers
-from db.trace_record import TraceRecord
-from reasoners.answers.dates_and_numbers import DateNotation, write_date
-from reasoners.answers.extraction import join_answers
-from reasoners.skills.skill import Responder, SkillCall, SkillResult
-from tools.tool import Tool, ToolContext, ToolResult
-from worlds.source import ErrorKind
+from showhow.db.answer_formats import AnswerFormat, AnswerKind
+from showhow.db.models import Step
+from showhow.db.projects import DEFAULT_INSTRUCTION
+from showhow.db.recording import NewStep, StepResult, TraceAnswers
+from showhow.db.trace_record import TraceRecord
+from showhow.reasoners.answers.dates_and_numbers import DateNotation, write_date
+from showhow.reasoners.answers.extraction import join_answers
+from showhow.reasoners.skills.skill import Responder, SkillCall, SkillResult
+from showhow.tools.tool import Tool, ToolContext, ToolResult
+from showhow.worlds.source import ErrorKind
 
 """The step limit of a run, unless its reasoner or the user sets another."""
 

@@ -8,9 +8,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any, NamedTuple
 
-from db.models import Step
-from db.trace_record import TraceRecord
-from reasoners.provenance import (
+from showhow.db.models import Step
+from showhow.db.trace_record import TraceRecord
+from showhow.reasoners.provenance import (
     EXTERNAL_FIELDS,
     MIN_PART_CHARS,
     TYPED_ORIGIN,
@@ -26,7 +26,7 @@ from reasoners.provenance import (
     split_argument,
     trace_argument_origins,
 )
-from worlds.text_normalization import normalize_name
+from showhow.worlds.text_normalization import normalize_name
 
 MAX_OFFERS = 3
 """The places that are offered for one argument."""

@@ -7,16 +7,16 @@ from functools import cache, cached_property
 
 import numpy as np
 
-from reasoners.answers.dates_and_numbers import read_days
-from reasoners.provenance import DATE_PATTERN, MONTHS
-from tools.tool import EncodeFunction
-from worlds import terms
-from worlds.embedded.graph import EmbeddedGraph
-from worlds.embedded.text import EmbeddedText
-from worlds.lexicon import kinship
-from worlds.lexicon.english import MINOR_WORDS, QuestionWord, has_content, list_words, load_lexicon, phrase_key
-from worlds.source import Entity, World
-from worlds.text_normalization import normalize_name
+from showhow.reasoners.answers.dates_and_numbers import read_days
+from showhow.reasoners.provenance import DATE_PATTERN, MONTHS
+from showhow.tools.tool import EncodeFunction
+from showhow.worlds import terms
+from showhow.worlds.embedded.graph import EmbeddedGraph
+from showhow.worlds.embedded.text import EmbeddedText
+from showhow.worlds.lexicon import kinship
+from showhow.worlds.lexicon.english import MINOR_WORDS, QuestionWord, has_content, list_words, load_lexicon, phrase_key
+from showhow.worlds.source import Entity, World
+from showhow.worlds.text_normalization import normalize_name
 
 DATE, NUMBER, THING = "date", "number", "thing"
 """The kinds of values that the graph does not tell."""

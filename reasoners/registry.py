@@ -7,22 +7,22 @@ from collections.abc import Callable, Mapping
 from dataclasses import Field, dataclass, fields
 from typing import Any
 
-from db.run_spec import DEFAULT_STEP_LIMIT
-from fewshot_library.selection import SelectionConfig, SelectionError
-from guard.plugins import Registry
-from llm.errors import ChatError
-from reasoners.atomr.agent import AtomR, AtomROptions
-from reasoners.atomr.skills import AGGREGATE, OPERATE, PLAN
-from reasoners.base import Reasoner, ReasonerError
-from reasoners.baselines.chain_of_knowledge import (
+from showhow.db.run_spec import DEFAULT_STEP_LIMIT
+from showhow.fewshot_library.selection import SelectionConfig, SelectionError
+from showhow.guard.plugins import Registry
+from showhow.llm.errors import ChatError
+from showhow.reasoners.atomr.agent import AtomR, AtomROptions
+from showhow.reasoners.atomr.skills import AGGREGATE, OPERATE, PLAN
+from showhow.reasoners.base import Reasoner, ReasonerError
+from showhow.reasoners.baselines.chain_of_knowledge import (
     CORRECT_RATIONALE,
     DRAFT_RATIONALES,
     NEXT_RATIONALE,
     ChainOfKnowledge,
     ChainOfKnowledgeOptions,
 )
-from reasoners.baselines.graph_rounds import Pog, PogOptions, StructGpt, StructGptOptions, Tog2, Tog2Options
-from reasoners.baselines.graph_skills import (
+from showhow.reasoners.baselines.graph_rounds import Pog, PogOptions, StructGpt, StructGptOptions, Tog2, Tog2Options
+from showhow.reasoners.baselines.graph_skills import (
     ANSWER_WALK,
     ENOUGH,
     MEMORY,
@@ -33,9 +33,9 @@ from reasoners.baselines.graph_skills import (
     SCORE_RELATIONS,
     TOPICS,
 )
-from reasoners.baselines.graph_walks import Tog, TogOptions
-from reasoners.baselines.probtree import QUESTION_TREE, ProbTree, ProbTreeOptions
-from reasoners.baselines.rounds import (
+from showhow.reasoners.baselines.graph_walks import Tog, TogOptions
+from showhow.reasoners.baselines.probtree import QUESTION_TREE, ProbTree, ProbTreeOptions
+from showhow.reasoners.baselines.rounds import (
     Ircot,
     IrcotOptions,
     React,
@@ -46,7 +46,7 @@ from reasoners.baselines.rounds import (
     build_cot_sc_react,
     build_react_cot_sc,
 )
-from reasoners.baselines.single_call import (
+from showhow.reasoners.baselines.single_call import (
     CotSc,
     CotScOptions,
     InContext,
@@ -56,14 +56,14 @@ from reasoners.baselines.single_call import (
     build_direct,
     build_rag,
 )
-from reasoners.baselines.skills import COT_ANSWER, COT_RAG
-from reasoners.geek.agent import Geek, GeekOptions
-from reasoners.geek.skills import CONCLUDE, DECOMPOSE, EXTRACT, NEEDS_RETRIEVAL, NEXT_ACTION, SELF_ANSWER
-from reasoners.humaniq.agent import HumanIQ
-from reasoners.humaniq.late_fusion import LateFusion
-from reasoners.humaniq.options import AgentOptions, AgentOptionsError
-from reasoners.pdrr.agent import Pdrr, PdrrOptions
-from reasoners.pdrr.skills import (
+from showhow.reasoners.baselines.skills import COT_ANSWER, COT_RAG
+from showhow.reasoners.geek.agent import Geek, GeekOptions
+from showhow.reasoners.geek.skills import CONCLUDE, DECOMPOSE, EXTRACT, NEEDS_RETRIEVAL, NEXT_ACTION, SELF_ANSWER
+from showhow.reasoners.humaniq.agent import HumanIQ
+from showhow.reasoners.humaniq.late_fusion import LateFusion
+from showhow.reasoners.humaniq.options import AgentOptions, AgentOptionsError
+from showhow.reasoners.pdrr.agent import Pdrr, PdrrOptions
+from showhow.reasoners.pdrr.skills import (
     ANSWER_TRIPLES,
     BEST_CHAIN,
     COMPLETE,
@@ -72,12 +72,12 @@ from reasoners.pdrr.skills import (
     STRUCTURE,
     TRIPLES,
 )
-from reasoners.replay.agent import ReplayOptions, ReplayReasoner
-from reasoners.replay.calls import MAX_CALLS
-from reasoners.skills.skill import Skill
-from reasoners.sources import DIRECT_ANSWER, DIRECT_RAG, SELECT_SOURCES
-from tools.arguments import ToolError
-from worlds.source import SourceError
+from showhow.reasoners.replay.agent import ReplayOptions, ReplayReasoner
+from showhow.reasoners.replay.calls import MAX_CALLS
+from showhow.reasoners.skills.skill import Skill
+from showhow.reasoners.sources import DIRECT_ANSWER, DIRECT_RAG, SELECT_SOURCES
+from showhow.tools.arguments import ToolError
+from showhow.worlds.source import SourceError
 
 REPLAY_STEP_LIMIT = MAX_CALLS + 1
 """Replay calls no model, and following a relation of many people takes many steps."""

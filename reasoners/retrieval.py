@@ -10,9 +10,9 @@ from operator import itemgetter
 from typing import Any
 from uuid import UUID
 
-from reasoners.base import Action, Branch, Move, Parallel, Task
-from reasoners.provenance import OriginTracer
-from reasoners.skills.values import (
+from showhow.reasoners.base import Action, Branch, Move, Parallel, Task
+from showhow.reasoners.provenance import OriginTracer
+from showhow.reasoners.skills.values import (
     AnswerValue,
     GraphFact,
     OfferedRelation,
@@ -26,13 +26,21 @@ from reasoners.skills.values import (
     read_passages,
     table_passages,
 )
-from reasoners.sources import MAX_HEADS, MAX_WIDER_READS, PAGES, TEXTS, RetrievalQuery, SearchedSource, choose_relations
-from tools.text_to_sparql.queries import generalize_query
-from tools.tool import ToolResult
-from worlds import terms
-from worlds.embedded.text import strip_parenthesis
-from worlds.lexicon import kinship
-from worlds.sentences import split_sentences
+from showhow.reasoners.sources import (
+    MAX_HEADS,
+    MAX_WIDER_READS,
+    PAGES,
+    TEXTS,
+    RetrievalQuery,
+    SearchedSource,
+    choose_relations,
+)
+from showhow.tools.text_to_sparql.queries import generalize_query
+from showhow.tools.tool import ToolResult
+from showhow.worlds import terms
+from showhow.worlds.embedded.text import strip_parenthesis
+from showhow.worlds.lexicon import kinship
+from showhow.worlds.sentences import split_sentences
 
 IDS_PER_QUERY = 100
 """Entities in one query."""

@@ -7,10 +7,10 @@ from uuid import UUID
 
 from pydantic import BaseModel, Field
 
-from llm.structured_output import ReplyText
-from reasoners.base import Move, Task
-from reasoners.skills.skill import Fallback, Skill, SkillCall, SkillResult
-from reasoners.skills.values import (
+from showhow.llm.structured_output import ReplyText
+from showhow.reasoners.base import Move, Task
+from showhow.reasoners.skills.skill import Fallback, Skill, SkillCall, SkillResult
+from showhow.reasoners.skills.values import (
     AnswersReply,
     AnswerValue,
     OfferedRelation,
@@ -20,9 +20,9 @@ from reasoners.skills.values import (
     check_answers,
     format_values,
 )
-from worlds.lexicon import kinship
-from worlds.lexicon.english import phrase_key
-from worlds.text_normalization import STOP_WORDS
+from showhow.worlds.lexicon import kinship
+from showhow.worlds.lexicon.english import phrase_key
+from showhow.worlds.text_normalization import STOP_WORDS
 
 MAX_HEADS = 12
 """How many values of a set are looked up one by one."""
@@ -78,7 +78,7 @@ SELECT_SOURCES: Skill[SelectSourcesRequest, SelectSourcesReply] = Skill(
     name="select_sources",
     version=1,
     description="I choose where to look.",
-    package="reasoners.skills",
+    package="showhow.reasoners.skills",
     request_type=SelectSourcesRequest,
     reply_type=SelectSourcesReply,
     check=_check_sources,
@@ -219,7 +219,7 @@ DIRECT_RAG: Skill[PassageQuestion, QuotingReply] = Skill(
     name="direct_rag",
     version=2,
     description="I answer from what was retrieved.",
-    package="reasoners.skills",
+    package="showhow.reasoners.skills",
     request_type=PassageQuestion,
     reply_type=QuotingReply,
     check=_check_passage_answers,
@@ -241,7 +241,7 @@ DIRECT_ANSWER: Skill[BareQuestion, AnswersReply] = Skill(
     name="direct_answer",
     version=1,
     description="I answer from my own knowledge.",
-    package="reasoners.skills",
+    package="showhow.reasoners.skills",
     request_type=BareQuestion,
     reply_type=AnswersReply,
     check=_check_bare_answers,

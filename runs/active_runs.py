@@ -54,7 +54,7 @@ class ActiveRuns:
         return run.trace_id
 
     def _execute(self, run: BackgroundRun) -> None:
-        from db.database import StoreError  # noqa: PLC0415 - SQLAlchemy takes 0.4 s to import
+        from showhow.db.database import StoreError  # noqa: PLC0415 - SQLAlchemy takes 0.4 s to import
 
         try:
             run.execute()

@@ -11,30 +11,30 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 from uuid import UUID
 
-from db import projects, runs, traces
-from db.database import StoreError
-from db.leases import Lease
-from db.models import Step, Trace
-from db.run_spec import MODEL_SKILLS, DemonstrationReference, RunSpec
-from db.runs import ASK_RUN_NAME, RunOutcome
-from db.trace_record import TraceRecord
-from fewshot_library.selection import SelectionError
-from llm.errors import ChatError
-from reasoners.answers.dates_and_numbers import DateNotation
-from reasoners.base import ReasonerError, Task
-from reasoners.humaniq.options import AgentOptionsError
-from reasoners.registry import UnknownReasoner
-from reasoners.skills.skill import RejectedReply, Responder
-from runs.model_call_recorder import StoreModelCallRecorder
-from runs.preparation import build_bare_task, build_reasoner, build_run, prepare_task
-from runs.process import current_worker_id, is_worker_alive
-from runs.recorders import StoreRecorder
-from runs.runner import RunControl, run_reasoner
-from runs.services import Services
-from tools.arguments import ToolError
-from worlds.folder import WorldError
-from worlds.open import read_world_metadata
-from worlds.source import SourceError
+from showhow.db import projects, runs, traces
+from showhow.db.database import StoreError
+from showhow.db.leases import Lease
+from showhow.db.models import Step, Trace
+from showhow.db.run_spec import MODEL_SKILLS, DemonstrationReference, RunSpec
+from showhow.db.runs import ASK_RUN_NAME, RunOutcome
+from showhow.db.trace_record import TraceRecord
+from showhow.fewshot_library.selection import SelectionError
+from showhow.llm.errors import ChatError
+from showhow.reasoners.answers.dates_and_numbers import DateNotation
+from showhow.reasoners.base import ReasonerError, Task
+from showhow.reasoners.humaniq.options import AgentOptionsError
+from showhow.reasoners.registry import UnknownReasoner
+from showhow.reasoners.skills.skill import RejectedReply, Responder
+from showhow.runs.model_call_recorder import StoreModelCallRecorder
+from showhow.runs.preparation import build_bare_task, build_reasoner, build_run, prepare_task
+from showhow.runs.process import current_worker_id, is_worker_alive
+from showhow.runs.recorders import StoreRecorder
+from showhow.runs.runner import RunControl, run_reasoner
+from showhow.runs.services import Services
+from showhow.tools.arguments import ToolError
+from showhow.worlds.folder import WorldError
+from showhow.worlds.open import read_world_metadata
+from showhow.worlds.source import SourceError
 
 ASK_ERRORS = (
     ReasonerError,

@@ -8,9 +8,9 @@ from queue import Empty, SimpleQueue
 from threading import Event, Thread
 from typing import Any, TypeVar
 
-from db.models import Step
-from llm.types import TextDelta
-from reasoners.base import BranchGenerator, Move
+from showhow.db.models import Step
+from showhow.llm.types import TextDelta
+from showhow.reasoners.base import BranchGenerator, Move
 
 WorkResult = TypeVar("WorkResult")
 

@@ -6,10 +6,10 @@ from dataclasses import asdict, dataclass
 from math import inf
 from typing import Any
 
-from db.models import Step
-from db.run_spec import RunLimits
-from llm.usage import Usage
-from reasoners.base import CallBudget
+from showhow.db.models import Step
+from showhow.db.run_spec import RunLimits
+from showhow.llm.usage import Usage
+from showhow.reasoners.base import CallBudget
 
 MAX_CONCURRENT_QUESTIONS = 64
 """The most questions that one process answers at the same time."""

@@ -11,9 +11,9 @@ from threading import Lock
 from typing import Any
 from uuid import UUID
 
-from db.database import Database
-from db.leases import CallPermission, Lease, open_call, settle_call
-from db.model_calls import (
+from showhow.db.database import Database
+from showhow.db.leases import CallPermission, Lease, open_call, settle_call
+from showhow.db.model_calls import (
     ModelReply,
     ModelRequest,
     begin_model_call,
@@ -22,13 +22,13 @@ from db.model_calls import (
     list_unused_replies,
     withdraw_model_call,
 )
-from db.models import ModelCall
-from llm.errors import ChatError
-from llm.types import ChatReply, ModelToolCall, OutgoingRequest, TokenLogprob
-from llm.usage import Usage
-from runs.branch_workers import RequestNotSent
-from runs.recorders import StoreRecorder
-from worlds.text_normalization import make_storable
+from showhow.db.models import ModelCall
+from showhow.llm.errors import ChatError
+from showhow.llm.types import ChatReply, ModelToolCall, OutgoingRequest, TokenLogprob
+from showhow.llm.usage import Usage
+from showhow.runs.branch_workers import RequestNotSent
+from showhow.runs.recorders import StoreRecorder
+from showhow.worlds.text_normalization import make_storable
 
 STEP_PURPOSE_PREFIXES = ("tool:", "skill:")
 """The purposes of model requests that are sent while their step is under way begin with one of these."""

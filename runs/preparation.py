@@ -5,25 +5,25 @@ from dataclasses import dataclass, replace
 from importlib.metadata import version
 from typing import Any
 
-from db.answer_formats import AnswerFormat
-from db.database import Conflict, RowNotFound
-from db.libraries import find_version, list_versions
-from db.models import Library, Project, Question, Run
-from db.projects import DEFAULT_INSTRUCTION
-from db.run_spec import MODEL_SKILLS, RunSpec
-from db.traces import load_traces
-from fewshot_library.library import SelectedDemonstrations
-from fewshot_library.selection import SELECTION_MODES
-from llm.profiles import ProfileError, list_changes, profile_to_json
-from llm.types import ModelProfile
-from reasoners.base import Reasoner, Task
-from reasoners.humaniq.options import AgentOptionsError
-from reasoners.prompting.tool_declarations import prompt_versions
-from reasoners.registry import REASONERS, ReasonerEntry, find_reasoner, make_reasoner
-from runs.services import Services
-from settings import DEFAULT_LIBRARY
-from tools.registry import BUILT_IN_TOOLS
-from worlds.open import read_world_metadata
+from showhow.db.answer_formats import AnswerFormat
+from showhow.db.database import Conflict, RowNotFound
+from showhow.db.libraries import find_version, list_versions
+from showhow.db.models import Library, Project, Question, Run
+from showhow.db.projects import DEFAULT_INSTRUCTION
+from showhow.db.run_spec import MODEL_SKILLS, RunSpec
+from showhow.db.traces import load_traces
+from showhow.fewshot_library.library import SelectedDemonstrations
+from showhow.fewshot_library.selection import SELECTION_MODES
+from showhow.llm.profiles import ProfileError, list_changes, profile_to_json
+from showhow.llm.types import ModelProfile
+from showhow.reasoners.base import Reasoner, Task
+from showhow.reasoners.humaniq.options import AgentOptionsError
+from showhow.reasoners.prompting.tool_declarations import prompt_versions
+from showhow.reasoners.registry import REASONERS, ReasonerEntry, find_reasoner, make_reasoner
+from showhow.runs.services import Services
+from showhow.settings import DEFAULT_LIBRARY
+from showhow.tools.registry import BUILT_IN_TOOLS
+from showhow.worlds.open import read_world_metadata
 
 
 def find_entry(spec: RunSpec) -> ReasonerEntry:

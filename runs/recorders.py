@@ -7,19 +7,19 @@ from threading import Thread
 from typing import Any, Protocol, TypeVar
 from uuid import UUID, uuid4
 
-from db import recording, runs, traces
-from db.database import Database
-from db.model_calls import mark_lost_model_calls
-from db.models import SPAN_SKILL, Step, Trace
-from db.recording import NewStep, StepResult
-from db.runs import RunOutcome
-from llm.usage import Usage
-from reasoners.base import Action, to_step_result
-from reasoners.skills.skill import SkillCall, SkillResult, read_skill_step
-from reasoners.skills.values import renumber_passages
-from runs.budget import CallCounts, sum_step_usage
-from tools.tool import Observation, ToolResult
-from worlds.source import ErrorKind
+from showhow.db import recording, runs, traces
+from showhow.db.database import Database
+from showhow.db.model_calls import mark_lost_model_calls
+from showhow.db.models import SPAN_SKILL, Step, Trace
+from showhow.db.recording import NewStep, StepResult
+from showhow.db.runs import RunOutcome
+from showhow.llm.usage import Usage
+from showhow.reasoners.base import Action, to_step_result
+from showhow.reasoners.skills.skill import SkillCall, SkillResult, read_skill_step
+from showhow.reasoners.skills.values import renumber_passages
+from showhow.runs.budget import CallCounts, sum_step_usage
+from showhow.tools.tool import Observation, ToolResult
+from showhow.worlds.source import ErrorKind
 
 
 class RecordedSteps:

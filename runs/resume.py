@@ -8,21 +8,21 @@ from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
-from db import runs, traces, users
-from db.database import Conflict
-from db.model_calls import mark_lost_model_calls
-from db.models import WAITING, Run, Step
-from db.run_spec import RunLimits, RunSpec
-from db.runs import ASK_RUN_NAME, RunOutcome, UnfinishedTrace
-from db.trace_record import TraceRecord
-from db.types import utc_now
-from reasoners.registry import find_reasoner
-from reasoners.skills.skill import check_written_reply, skill_name, written_step_data
-from runs.ask import ActiveRun
-from runs.preparation import build_reasoner, build_run, check_pins, find_entry
-from runs.process import current_worker_id, is_worker_gone, is_worker_local
-from runs.runner import RunControl
-from runs.services import Services
+from showhow.db import runs, traces, users
+from showhow.db.database import Conflict
+from showhow.db.model_calls import mark_lost_model_calls
+from showhow.db.models import WAITING, Run, Step
+from showhow.db.run_spec import RunLimits, RunSpec
+from showhow.db.runs import ASK_RUN_NAME, RunOutcome, UnfinishedTrace
+from showhow.db.trace_record import TraceRecord
+from showhow.db.types import utc_now
+from showhow.reasoners.registry import find_reasoner
+from showhow.reasoners.skills.skill import check_written_reply, skill_name, written_step_data
+from showhow.runs.ask import ActiveRun
+from showhow.runs.preparation import build_reasoner, build_run, check_pins, find_entry
+from showhow.runs.process import current_worker_id, is_worker_gone, is_worker_local
+from showhow.runs.runner import RunControl
+from showhow.runs.services import Services
 
 IDLE_TIME = timedelta(days=1)
 """A process of another host cannot be seen; its run is ended once it has written nothing for as long."""

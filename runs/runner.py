@@ -17,15 +17,15 @@ from threading import Event
 from typing import Any, Protocol
 from uuid import UUID
 
-from db.answer_formats import InvalidAnswer
-from db.database import StoreError
-from db.models import WAITING, Step
-from db.recording import StepResult
-from db.run_spec import RunLimits
-from db.runs import RunOutcome
-from llm.errors import ChatError
-from llm.usage import Usage
-from reasoners.base import (
+from showhow.db.answer_formats import InvalidAnswer
+from showhow.db.database import StoreError
+from showhow.db.models import WAITING, Step
+from showhow.db.recording import StepResult
+from showhow.db.run_spec import RunLimits
+from showhow.db.runs import RunOutcome
+from showhow.llm.errors import ChatError
+from showhow.llm.usage import Usage
+from showhow.reasoners.base import (
     Action,
     FinalAnswer,
     Parallel,
@@ -36,15 +36,22 @@ from reasoners.base import (
     Task,
     to_step_result,
 )
-from reasoners.skills.skill import ModelResponder, SkillCall, SkillResult, answer_skill_call, skill_step_data
-from runs.branch_workers import CancellableWorkers, PersonAwaited, RunStopped, Strand, list_successors, next_move
-from runs.budget import BudgetMeter, CallCounts, RunLimitExceeded
-from runs.model_call_recorder import working_on_step
-from runs.recorders import NO_OUTCOME, RecordedSteps, StepRecorder, read_recorded, to_new_step
-from tools.arguments import ToolError
-from tools.read import read
-from tools.tool import ToolContext, ToolResult
-from worlds.source import ErrorKind, SourceError
+from showhow.reasoners.skills.skill import ModelResponder, SkillCall, SkillResult, answer_skill_call, skill_step_data
+from showhow.runs.branch_workers import (
+    CancellableWorkers,
+    PersonAwaited,
+    RunStopped,
+    Strand,
+    list_successors,
+    next_move,
+)
+from showhow.runs.budget import BudgetMeter, CallCounts, RunLimitExceeded
+from showhow.runs.model_call_recorder import working_on_step
+from showhow.runs.recorders import NO_OUTCOME, RecordedSteps, StepRecorder, read_recorded, to_new_step
+from showhow.tools.arguments import ToolError
+from showhow.tools.read import read
+from showhow.tools.tool import ToolContext, ToolResult
+from showhow.worlds.source import ErrorKind, SourceError
 
 
 class RunRecorder(StepRecorder, Protocol):

@@ -10,37 +10,44 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from guard.destinations import DESTINATIONS_FILE_NAME, DestinationError, Grant, InvalidOrigin, SecretTable, parse_origin
-from guard.environment import list_secrets
-from guard.redaction import Redactor, redactor_of
-from llm.limitations import LIMITATIONS_FILE_NAME, ServerLimitations
-from llm.profiles import PROFILES_FILE_NAME, ProfileError, ProfileFile, with_known_limits
-from llm.providers import KEY_OWNERS, find_address, find_provider
-from llm.types import DEFAULT_PROFILE_NAME, ModelProfile
-from llm.usage import TokenPrice
-from runs.active_runs import ActiveRuns
-from settings import Settings
-from worlds.embedded.graph import EmbeddedGraph
-from worlds.live.http.request import Access
-from worlds.open import open_world, read_world_metadata
-from worlds.source import World
+from showhow.guard.destinations import (
+    DESTINATIONS_FILE_NAME,
+    DestinationError,
+    Grant,
+    InvalidOrigin,
+    SecretTable,
+    parse_origin,
+)
+from showhow.guard.environment import list_secrets
+from showhow.guard.redaction import Redactor, redactor_of
+from showhow.llm.limitations import LIMITATIONS_FILE_NAME, ServerLimitations
+from showhow.llm.profiles import PROFILES_FILE_NAME, ProfileError, ProfileFile, with_known_limits
+from showhow.llm.providers import KEY_OWNERS, find_address, find_provider
+from showhow.llm.types import DEFAULT_PROFILE_NAME, ModelProfile
+from showhow.llm.usage import TokenPrice
+from showhow.runs.active_runs import ActiveRuns
+from showhow.settings import Settings
+from showhow.worlds.embedded.graph import EmbeddedGraph
+from showhow.worlds.live.http.request import Access
+from showhow.worlds.open import open_world, read_world_metadata
+from showhow.worlds.source import World
 
 # Each method imports what its part needs, so that a verb loads only the parts that it uses: SQLAlchemy and Alembic take
 # 0.7 s, the tools 0.4 s, the encoder and the libraries, which need NumPy, 0.3 s.
 if TYPE_CHECKING:
-    from db.database import Actor, Database
-    from db.libraries import Demonstration, DemonstrationFilter
-    from db.models import Library
-    from fewshot_library.encoder import SentenceEncoder
-    from fewshot_library.library import FreezeOptions, Leak, LoadedLibrary
-    from llm.client import ChatClient
-    from llm.connection_check import ConnectionReport
-    from llm.rate_limiter import LimitsBackend
-    from llm.telemetry import Telemetry
-    from llm.types import ChatModel
-    from reasoners.skills.skill import Skill
-    from tools.registry import ToolRegistry
-    from tools.tool import ToolContext
+    from showhow.db.database import Actor, Database
+    from showhow.db.libraries import Demonstration, DemonstrationFilter
+    from showhow.db.models import Library
+    from showhow.fewshot_library.encoder import SentenceEncoder
+    from showhow.fewshot_library.library import FreezeOptions, Leak, LoadedLibrary
+    from showhow.llm.client import ChatClient
+    from showhow.llm.connection_check import ConnectionReport
+    from showhow.llm.rate_limiter import LimitsBackend
+    from showhow.llm.telemetry import Telemetry
+    from showhow.llm.types import ChatModel
+    from showhow.reasoners.skills.skill import Skill
+    from showhow.tools.registry import ToolRegistry
+    from showhow.tools.tool import ToolContext
 
 TOOLS_FILE_NAME = "tools.toml"
 
@@ -84,8 +91,8 @@ class Services:
     @cached_property
     def database(self) -> "Database":
         """The database, upgraded to the program's schema."""
-        from db.database import Database  # noqa: PLC0415
-        from db.schema import upgrade  # noqa: PLC0415
+        from showhow.db.database import Database  # noqa: PLC0415
+        from showhow.db.schema import upgrade  # noqa: PLC0415
 
         database = Database(self.settings.database_url, lambda: self.redactor)
         upgrade(database)
@@ -208,7 +215,7 @@ class Services:
         """The variables that the file of external tools names."""
         if not self.tools_path.is_file():
             return set()
-        from tools.external.config import load_external_tools_config  # noqa: PLC0415
+        from showhow.tools.external.config import load_external_tools_config  # noqa: PLC0415
 
         config = load_external_tools_config(self.tools_path)
         entries = [*config.functions.values(), *config.servers.values()]
@@ -232,7 +239,7 @@ class Services:
     @cached_property
     def encoder(self) -> "SentenceEncoder":
         """The sentence encoder; its model loads when the first text is encoded."""
-        from fewshot_library.encoder import SentenceEncoder  # noqa: PLC0415
+        from showhow.fewshot_library.encoder import SentenceEncoder  # noqa: PLC0415
 
         return SentenceEncoder(self.settings.encoder)
 
@@ -241,7 +248,7 @@ class Services:
 
         ProfileError if there is no profile of this name.
         """
-        from llm.client import build_chat_client  # noqa: PLC0415
+        from showhow.llm.client import build_chat_client  # noqa: PLC0415
 
         profile = self.model_profile(profile_name)
         if profile is None:
@@ -259,7 +266,7 @@ class Services:
 
     def lend_model(self, model: Any) -> str:
         """Offer a chat model of LangChain, or a function, while these services last; returns its profile's name."""
-        from llm.lent_models import lend_model  # noqa: PLC0415
+        from showhow.llm.lent_models import lend_model  # noqa: PLC0415
 
         profile, lent = lend_model(model)
         with self._lock:
@@ -269,7 +276,7 @@ class Services:
 
     def check_model(self, profile: ModelProfile) -> "ConnectionReport":
         """Test the connection to a model; what was learnt is forgotten, since its server may be another one now."""
-        from llm.connection_check import check_connection  # noqa: PLC0415
+        from showhow.llm.connection_check import check_connection  # noqa: PLC0415
 
         ServerLimitations(profile, self.settings.home / LIMITATIONS_FILE_NAME).forget()
         with self._lock:
@@ -281,7 +288,7 @@ class Services:
         """Where the rate limits of models are shared: in the home, or in a database of several machines."""
         if self.settings.database_url.startswith("sqlite"):
             return self.settings.home
-        from db.rate_limits import DatabaseLimits  # noqa: PLC0415
+        from showhow.db.rate_limits import DatabaseLimits  # noqa: PLC0415
 
         return DatabaseLimits(self.database)
 
@@ -290,7 +297,7 @@ class Services:
         """The writer of OpenTelemetry spans; None unless the settings turn it on."""
         if self.settings.telemetry == "off":
             return None
-        from llm.telemetry import start_telemetry  # noqa: PLC0415
+        from showhow.llm.telemetry import start_telemetry  # noqa: PLC0415
 
         with_content = self.settings.telemetry == "content"
         return start_telemetry(
@@ -312,7 +319,7 @@ class Services:
 
     def tool_context(self, world: str, profile_name: str | None = None) -> "ToolContext":
         """Return the context of tools in this world: the world, the encoder and the model of a profile."""
-        from tools.tool import ToolContext  # noqa: PLC0415
+        from showhow.tools.tool import ToolContext  # noqa: PLC0415
 
         chat = self.chat_client(profile_name)
         return ToolContext(self.open_world(world), self.encoder, chat, self.telemetry, self.redactor)
@@ -324,9 +331,9 @@ class Services:
 
     def tool_registry(self) -> "ToolRegistry":
         """Return the registry of all tools; the file of external tools is read again after it changed."""
-        from tools.external.config import load_external_tools_config  # noqa: PLC0415
-        from tools.external.confinement import ToolPlaces  # noqa: PLC0415
-        from tools.registry import ToolRegistry  # noqa: PLC0415
+        from showhow.tools.external.config import load_external_tools_config  # noqa: PLC0415
+        from showhow.tools.external.confinement import ToolPlaces  # noqa: PLC0415
+        from showhow.tools.registry import ToolRegistry  # noqa: PLC0415
 
         stamp = _file_stamp(self.tools_path)
         with self._lock:
@@ -344,8 +351,8 @@ class Services:
 
     def open_library(self, reference: str) -> "tuple[Library, LoadedLibrary]":
         """Return the library version NAME or NAME:NUMBER, loaded once and ready to select from."""
-        from db.libraries import find_version, load_demonstrations  # noqa: PLC0415
-        from fewshot_library.library import LoadedLibrary  # noqa: PLC0415
+        from showhow.db.libraries import find_version, load_demonstrations  # noqa: PLC0415
+        from showhow.fewshot_library.library import LoadedLibrary  # noqa: PLC0415
 
         with self.library_database.read() as session:
             version = find_version(session, reference)
@@ -364,9 +371,9 @@ class Services:
         A reasoner that plans is shown plans: replies to its planning skill, which are as diverse as their shapes. Other
         reasoners imitate tool calls, so traces of skills are left out.
         """
-        from db.libraries import load_skill_steps  # noqa: PLC0415
-        from fewshot_library.library import list_actions  # noqa: PLC0415
-        from reasoners.skills.skill import read_shot  # noqa: PLC0415
+        from showhow.db.libraries import load_skill_steps  # noqa: PLC0415
+        from showhow.fewshot_library.library import list_actions  # noqa: PLC0415
+        from showhow.reasoners.skills.skill import read_shot  # noqa: PLC0415
 
         version, library = self.open_library(reference)
         if planning_skill is None or planning_skill.shape is None:
@@ -393,7 +400,7 @@ class Services:
 
     def freeze_version(self, name: str, chosen: "DemonstrationFilter", options: "FreezeOptions") -> "Library":
         """Freeze every approved trace that matches; see `freeze_demonstrations` for errors."""
-        from db.libraries import list_candidates  # noqa: PLC0415
+        from showhow.db.libraries import list_candidates  # noqa: PLC0415
 
         with self.database.read() as session:
             demonstrations = list_candidates(session, chosen)
@@ -407,8 +414,8 @@ class Services:
         options: "FreezeOptions",
     ) -> "Library":
         """Freeze these demonstrations as the next version; Conflict without any, LeakageError unless forced."""
-        from db.libraries import check_library_name, store_version  # noqa: PLC0415
-        from fewshot_library.library import build_card  # noqa: PLC0415
+        from showhow.db.libraries import check_library_name, store_version  # noqa: PLC0415
+        from showhow.fewshot_library.library import build_card  # noqa: PLC0415
 
         with self.database.read() as session:
             check_library_name(session, name)
@@ -419,8 +426,8 @@ class Services:
 
     def find_leaks(self, demonstrations: "Sequence[Demonstration]", test_split: str) -> "list[Leak]":
         """Those whose question is, or nearly is, one of the test split."""
-        from db.libraries import list_split_questions  # noqa: PLC0415
-        from fewshot_library.library import find_leaks  # noqa: PLC0415
+        from showhow.db.libraries import list_split_questions  # noqa: PLC0415
+        from showhow.fewshot_library.library import find_leaks  # noqa: PLC0415
 
         with self.database.read() as session:
             test_questions = list_split_questions(session, test_split)

@@ -17,20 +17,16 @@ Every error is a ShowhowError with one sentence. What is not named here is priva
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from showhow.clashes import refuse_clashes
-
-refuse_clashes()
-
 if TYPE_CHECKING:
-    from db.run_spec import RunLimits
-    from evaluation.shared_model import TotalLimits
-    from showhow.answers import Answer, ask
-    from showhow.demonstrations import Library, PickedExample, Picks
-    from showhow.errors import ShowhowError
-    from showhow.evaluations import Evaluation, evaluate
-    from showhow.example_selector import ExampleSelector
-    from showhow.homes import Home
-    from showhow.places import World
+    from showhow.db.run_spec import RunLimits
+    from showhow.evaluation.shared_model import TotalLimits
+    from showhow.interface.answers import Answer, ask
+    from showhow.interface.demonstrations import Library, PickedExample, Picks
+    from showhow.interface.errors import ShowhowError
+    from showhow.interface.evaluations import Evaluation, evaluate
+    from showhow.interface.example_selector import ExampleSelector
+    from showhow.interface.homes import Home
+    from showhow.interface.places import World
 
 __all__ = [
     "Answer",
@@ -49,19 +45,19 @@ __all__ = [
 ]
 
 _MODULES = {
-    "Answer": "showhow.answers",
-    "ask": "showhow.answers",
-    "Evaluation": "showhow.evaluations",
-    "TotalLimits": "evaluation.shared_model",
-    "evaluate": "showhow.evaluations",
-    "ExampleSelector": "showhow.example_selector",
-    "Home": "showhow.homes",
-    "Library": "showhow.demonstrations",
-    "PickedExample": "showhow.demonstrations",
-    "Picks": "showhow.demonstrations",
-    "RunLimits": "db.run_spec",
-    "ShowhowError": "showhow.errors",
-    "World": "showhow.places",
+    "Answer": "showhow.interface.answers",
+    "ask": "showhow.interface.answers",
+    "Evaluation": "showhow.interface.evaluations",
+    "TotalLimits": "showhow.evaluation.shared_model",
+    "evaluate": "showhow.interface.evaluations",
+    "ExampleSelector": "showhow.interface.example_selector",
+    "Home": "showhow.interface.homes",
+    "Library": "showhow.interface.demonstrations",
+    "PickedExample": "showhow.interface.demonstrations",
+    "Picks": "showhow.interface.demonstrations",
+    "RunLimits": "showhow.db.run_spec",
+    "ShowhowError": "showhow.interface.errors",
+    "World": "showhow.interface.places",
 }
 """Where each name is defined; a module is imported with its first use, since the encoder and LangChain take seconds."""
 

@@ -17,17 +17,17 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from db.backup import back_up_database
-from db.database import Database
-from db.users import ADMIN
-from option_fields import option
-from runs.services import Services
-from tasks.backup_manifest import MANIFEST_FILE, BackedUpWorld, BackupManifest
-from tasks.progress import print_progress
-from tasks.task import TaskError, open_atomically, require_role
-from tasks.world_copies import copy_world_folder, measure_folder
-from worlds.folder import list_world_names
-from worlds.open import read_world_metadata
+from showhow.db.backup import back_up_database
+from showhow.db.database import Database
+from showhow.db.users import ADMIN
+from showhow.option_fields import option
+from showhow.runs.services import Services
+from showhow.tasks.backup_manifest import MANIFEST_FILE, BackedUpWorld, BackupManifest
+from showhow.tasks.progress import print_progress
+from showhow.tasks.task import TaskError, open_atomically, require_role
+from showhow.tasks.world_copies import copy_world_folder, measure_folder
+from showhow.worlds.folder import list_world_names
+from showhow.worlds.open import read_world_metadata
 
 LOCK_FILE = ".showhow-backup.lock"
 WORLDS_FOLDER = "worlds"

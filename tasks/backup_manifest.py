@@ -5,9 +5,9 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError, field_validator
 
-from folder_names import NAME_RULE, is_safe_name
-from guard.files import open_regular
-from tasks.task import TaskError
+from showhow.folder_names import NAME_RULE, is_safe_name
+from showhow.guard.files import open_regular
+from showhow.tasks.task import TaskError
 
 MANIFEST_FILE = "backup.json"
 MAX_WORLDS = 10_000

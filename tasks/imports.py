@@ -14,10 +14,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any, get_args
 
-from db import projects
-from db.batches import write_in_batches
-from db.database import Database, StoreError
-from db.import_journal import (
+from showhow.db import projects
+from showhow.db.batches import write_in_batches
+from showhow.db.database import Database, StoreError
+from showhow.db.import_journal import (
     IMPORT_PREFIX,
     JOURNAL_FILE,
     REQUEST_FILE,
@@ -25,20 +25,20 @@ from db.import_journal import (
     ImportJournal,
     identify_database,
 )
-from db.merge import MergeOutcome, MergePreview, TraceMerger
-from db.models import Question
-from db.projects import QuestionAppender, QuestionImportCounts
-from db.trace_record import TraceRecord
-from evaluation.datasets import open_question_file
-from evaluation.datasets.gold_names import GoldNames, open_world_graph
-from evaluation.datasets.record import QuestionRecord
-from fewshot_library.formats import read_traces
-from fewshot_library.formats.format import ReadResult, RecordRemark, RefusedRecord
-from guard.files import open_regular
-from runs.services import Services
-from tasks.progress import print_count
-from worlds.folder import ScratchFolder, claim_abandoned_folders
-from worlds.source import GraphSource
+from showhow.db.merge import MergeOutcome, MergePreview, TraceMerger
+from showhow.db.models import Question
+from showhow.db.projects import QuestionAppender, QuestionImportCounts
+from showhow.db.question_record import QuestionRecord
+from showhow.db.trace_record import TraceRecord
+from showhow.evaluation.datasets import open_question_file
+from showhow.evaluation.datasets.gold_names import GoldNames, open_world_graph
+from showhow.fewshot_library.formats import read_traces
+from showhow.fewshot_library.formats.format import ReadResult, RecordRemark, RefusedRecord
+from showhow.guard.files import open_regular
+from showhow.runs.services import Services
+from showhow.tasks.progress import print_count
+from showhow.worlds.folder import ScratchFolder, claim_abandoned_folders
+from showhow.worlds.source import GraphSource
 
 PROGRESS_SECONDS = 1.0
 MAX_LISTED_RECORDS = 1_000

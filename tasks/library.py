@@ -2,15 +2,15 @@
 
 from dataclasses import dataclass, replace
 
-from db.libraries import DemonstrationFilter
-from db.models import Library
-from db.users import authorize
-from evaluation.selection_usage import Report, UsageRequest, compute_usage
-from fewshot_library.library import FreezeOptions
-from option_fields import group, option
-from runs.services import Services
-from tasks.progress import print_count
-from tasks.task import author_name, fail_on_interrupt, require_role
+from showhow.db.libraries import DemonstrationFilter
+from showhow.db.models import Library
+from showhow.db.users import authorize
+from showhow.evaluation.selection_usage import Report, UsageRequest, compute_usage
+from showhow.fewshot_library.library import FreezeOptions
+from showhow.option_fields import group, option
+from showhow.runs.services import Services
+from showhow.tasks.progress import print_count
+from showhow.tasks.task import author_name, fail_on_interrupt, require_role
 
 PROGRESS_INTERVAL = 20
 """Questions between two lines of progress."""

@@ -11,7 +11,7 @@ from contextvars import ContextVar
 from dataclasses import asdict, dataclass
 from typing import Literal
 
-from fiction.generator.progress import StageProgress
+from showhow.fiction.generator.progress import StageProgress
 
 EventKind = Literal["progress", "note", "error"]
 _json_lines: ContextVar[bool] = ContextVar("json_lines", default=False)

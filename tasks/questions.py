@@ -3,24 +3,24 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from evaluation.datasets import QUESTION_FORMATS, list_format_names, open_question_file
-from evaluation.datasets.reader import AUTO, QuestionSurvey
-from evaluation.datasets.record import COLUMN_MEANINGS
-from guard.files import open_regular
-from guard.input_bounds import bounded_work
-from option_fields import option
-from runs.services import Services
-from tasks.imports import (
+from showhow.evaluation.datasets import QUESTION_FORMATS, list_format_names, open_question_file
+from showhow.evaluation.datasets.reader import AUTO, QuestionSurvey
+from showhow.evaluation.datasets.record import COLUMN_MEANINGS
+from showhow.guard.files import open_regular
+from showhow.guard.input_bounds import bounded_work
+from showhow.option_fields import option
+from showhow.runs.services import Services
+from showhow.tasks.imports import (
     QuestionImportPlan,
     QuestionImportReport,
     finish_interrupted_imports,
     import_questions,
     open_project_graph,
 )
-from tasks.progress import print_progress, print_result
-from tasks.task import TaskError, fail_on_interrupt
-from worlds.open import read_world_metadata
-from worlds.terms import strip_marks
+from showhow.tasks.progress import print_progress, print_result
+from showhow.tasks.task import TaskError, fail_on_interrupt
+from showhow.worlds.open import read_world_metadata
+from showhow.worlds.terms import strip_marks
 
 UNBOUNDED_HELP = "Read a trusted file whatever its size, its expansion and its memory."
 

@@ -7,17 +7,17 @@ from threading import Event
 from typing import Any
 from uuid import UUID
 
-from db import comparisons
-from db.models import Run
-from db.review import add_labels
-from evaluation.datasets.gold_names import GoldNames, open_gold_names
-from evaluation.model_judges import JudgingOptions, JudgingResult, PersonLabel, judge_run, read_label_file
-from evaluation.predictions import score_run
-from guard.files import open_regular
-from option_fields import group, option
-from runs.services import Services
-from tasks.progress import print_count, print_progress
-from tasks.task import TaskError, fail_on_interrupt
+from showhow.db import comparisons
+from showhow.db.models import Run
+from showhow.db.review import add_labels
+from showhow.evaluation.datasets.gold_names import GoldNames, open_gold_names
+from showhow.evaluation.model_judges import JudgingOptions, JudgingResult, PersonLabel, judge_run, read_label_file
+from showhow.evaluation.predictions import score_run
+from showhow.guard.files import open_regular
+from showhow.option_fields import group, option
+from showhow.runs.services import Services
+from showhow.tasks.progress import print_count, print_progress
+from showhow.tasks.task import TaskError, fail_on_interrupt
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,10 +14,10 @@ from pathlib import Path
 from threading import current_thread, main_thread
 from typing import TYPE_CHECKING, BinaryIO, TypeVar, get_type_hints
 
-from guard.files import partial_path, remove_abandoned_partials
+from showhow.guard.files import partial_path, remove_abandoned_partials
 
 if TYPE_CHECKING:
-    from runs.services import Services
+    from showhow.runs.services import Services
 
 RequestT = TypeVar("RequestT")
 
@@ -53,7 +53,7 @@ def require_role(services: "Services", *accepted: str) -> None:
     For tasks that change no row: the functions of the store check the others.
     """
     if services.actor is not None:
-        from db.users import authorize  # noqa: PLC0415 - a world alone needs no store
+        from showhow.db.users import authorize  # noqa: PLC0415 - a world alone needs no store
 
         authorize(services.database, *accepted)
 

@@ -10,26 +10,26 @@ from pathlib import Path
 from typing import Any, BinaryIO
 from uuid import UUID
 
-from db.answer_formats import AnswerFormat
-from db.database import RowNotFound
-from db.libraries import DemonstrationFilter, find_version, list_candidates, list_matching_ids
-from db.model_calls import load_exchanges, load_skill_prompt
-from db.models import Step
-from db.trace_record import TraceRecord
-from db.traces import load_trace, load_traces
-from db.users import ADMIN, REVIEWER, require_acting_role
-from fewshot_library.formats import find_format, find_writer, writable_formats
-from fewshot_library.formats.format import ExportLosses, FormatError, ModelExchange, TraceExport
-from fewshot_library.library import LeakageError
-from llm.types import ToolSpec
-from option_fields import group, option
-from reasoners.humaniq.agent import select_tools
-from reasoners.humaniq.late_fusion import PIPELINE_SOURCES
-from reasoners.prompting.tool_declarations import declare_tools
-from runs.services import Services
-from tasks.task import TaskError, open_atomically
-from tools.registry import ToolRegistry
-from tools.tool import Tool
+from showhow.db.answer_formats import AnswerFormat
+from showhow.db.database import RowNotFound
+from showhow.db.libraries import DemonstrationFilter, find_version, list_candidates, list_matching_ids
+from showhow.db.model_calls import load_exchanges, load_skill_prompt
+from showhow.db.models import Step
+from showhow.db.trace_record import TraceRecord
+from showhow.db.traces import load_trace, load_traces
+from showhow.db.users import ADMIN, REVIEWER, require_acting_role
+from showhow.fewshot_library.formats import find_format, find_writer, writable_formats
+from showhow.fewshot_library.formats.format import ExportLosses, FormatError, ModelExchange, TraceExport
+from showhow.fewshot_library.library import LeakageError
+from showhow.llm.types import ToolSpec
+from showhow.option_fields import group, option
+from showhow.reasoners.humaniq.agent import select_tools
+from showhow.reasoners.humaniq.late_fusion import PIPELINE_SOURCES
+from showhow.reasoners.prompting.tool_declarations import declare_tools
+from showhow.runs.services import Services
+from showhow.tasks.task import TaskError, open_atomically
+from showhow.tools.registry import ToolRegistry
+from showhow.tools.tool import Tool
 
 _OUTER_EDITS = ("status", "rating")
 """The edits that leave what was sent and replied as it was."""

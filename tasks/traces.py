@@ -7,24 +7,24 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-from db.database import StoreError
-from db.libraries import DemonstrationFilter
-from db.repetitions import store_repetition
-from db.trace_record import NOT_TRIED
-from db.traces import load_trace
-from db.users import ADMIN, REVIEWER
-from evaluation.drift import compute_drift, list_demonstration_ids, save_drift
-from evaluation.repetition import try_repetition
-from evaluation.selection_usage import Report
-from fewshot_library.formats import readable_formats
-from fewshot_library.formats.format import FormatError
-from guard.input_bounds import bounded_work
-from option_fields import option
-from runs.services import Services
-from tasks.imports import TraceImportReport, finish_interrupted_imports, import_traces
-from tasks.progress import print_count, print_progress, print_result
-from tasks.questions import UNBOUNDED_HELP
-from tasks.task import TaskError, fail_on_interrupt, require_role
+from showhow.db.database import StoreError
+from showhow.db.libraries import DemonstrationFilter
+from showhow.db.repetitions import store_repetition
+from showhow.db.trace_record import NOT_TRIED
+from showhow.db.traces import load_trace
+from showhow.db.users import ADMIN, REVIEWER
+from showhow.evaluation.drift import compute_drift, list_demonstration_ids, save_drift
+from showhow.evaluation.repetition import try_repetition
+from showhow.evaluation.selection_usage import Report
+from showhow.fewshot_library.formats import readable_formats
+from showhow.fewshot_library.formats.format import FormatError
+from showhow.guard.input_bounds import bounded_work
+from showhow.option_fields import option
+from showhow.runs.services import Services
+from showhow.tasks.imports import TraceImportReport, finish_interrupted_imports, import_traces
+from showhow.tasks.progress import print_count, print_progress, print_result
+from showhow.tasks.questions import UNBOUNDED_HELP
+from showhow.tasks.task import TaskError, fail_on_interrupt, require_role
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

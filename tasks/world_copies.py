@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
-from guard.files import NotRegularFile, is_sparse, open_regular, refuse_irregular
-from worlds.folder import WorldError
-from worlds.live.consent import CONSENT_FILE
+from showhow.guard.files import NotRegularFile, is_sparse, open_regular, refuse_irregular
+from showhow.worlds.folder import WorldError
+from showhow.worlds.live.consent import CONSENT_FILE
 
 _SQLITE_MAGIC = b"SQLite format 3\x00"
 _SIDE_SUFFIXES = ("-wal", "-shm", "-journal")

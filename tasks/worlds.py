@@ -4,18 +4,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fiction.universe.options import GenerationOptions
-from option_fields import group, option
-from runs.services import Services
-from tasks.progress import make_stage_printer, print_progress
-from tasks.task import TaskError, fail_on_interrupt, require_role
-from worlds.article_files import read_articles
-from worlds.build import WorldContents, build_world
+from showhow.fiction.universe.options import GenerationOptions
+from showhow.option_fields import group, option
+from showhow.runs.services import Services
+from showhow.tasks.progress import make_stage_printer, print_progress
+from showhow.tasks.task import TaskError, fail_on_interrupt, require_role
+from showhow.worlds.article_files import read_articles
+from showhow.worlds.build import WorldContents, build_world
 
 if TYPE_CHECKING:
-    from fiction.phantomwiki.articles import InstanceExport
-    from fiction.verification import VerificationReport
-    from tasks.imports import QuestionImportPlan
+    from showhow.fiction.phantomwiki.articles import InstanceExport
+    from showhow.fiction.verification import VerificationReport
+    from showhow.tasks.imports import QuestionImportPlan
 
 # The libraries of generated worlds and of the store are large, so that each task imports its own.
 
@@ -37,7 +37,7 @@ class GenerateWorld:
 def generate(services: Services, request: GenerateWorld) -> dict[str, Any]:
     """Generate the world; returns the metadata of its world.toml."""
     require_role(services, ADMIN)
-    from fiction.generator.build import generate_world  # noqa: PLC0415
+    from showhow.fiction.generator.build import generate_world  # noqa: PLC0415
 
     with fail_on_interrupt(f"The generation was stopped; the world {request.name} was not made."):
         return generate_world(
@@ -119,13 +119,13 @@ def _is_instance_folder(articles: Path | None) -> bool:
     if articles is None or not articles.is_dir():
         return False
     # Loaded for folders only, since the Parquet library is large.
-    from fiction.phantomwiki.instance import is_instance_folder  # noqa: PLC0415
+    from showhow.fiction.phantomwiki.instance import is_instance_folder  # noqa: PLC0415
 
     return is_instance_folder(articles)
 
 
 def _import_instance(services: Services, request: ImportWorld, conditions: dict[str, str]) -> dict[str, Any]:
-    from fiction.phantomwiki.instance import import_instance  # noqa: PLC0415
+    from showhow.fiction.phantomwiki.instance import import_instance  # noqa: PLC0415
 
     if request.articles is None or request.graph is not None:
         raise TaskError("name the folder of the instance with --articles; its graph is made from its facts")
@@ -148,11 +148,11 @@ def _plan_project(services: Services, request: ImportWorld) -> "QuestionImportPl
         if request.questions is not None:
             raise TaskError("name the project of the questions with --project")
         return None
-    from db.projects import find_project  # noqa: PLC0415
-    from evaluation.datasets import open_question_file  # noqa: PLC0415
-    from guard.input_bounds import bounded_work  # noqa: PLC0415
-    from tasks.imports import QuestionImportPlan  # noqa: PLC0415
-    from tasks.questions import parse_column  # noqa: PLC0415
+    from showhow.db.projects import find_project  # noqa: PLC0415
+    from showhow.evaluation.datasets import open_question_file  # noqa: PLC0415
+    from showhow.guard.input_bounds import bounded_work  # noqa: PLC0415
+    from showhow.tasks.imports import QuestionImportPlan  # noqa: PLC0415
+    from showhow.tasks.questions import parse_column  # noqa: PLC0415
 
     with services.database.read() as session:
         if find_project(session, request.project) is not None:
@@ -166,9 +166,9 @@ def _plan_project(services: Services, request: ImportWorld) -> "QuestionImportPl
 
 def _make_project(services: Services, plan: "QuestionImportPlan", questions: Path | None) -> str:
     """Make the project with its questions; returns a line about it."""
-    from db.projects import create_project  # noqa: PLC0415
-    from guard.input_bounds import bounded_work  # noqa: PLC0415
-    from tasks.imports import import_questions  # noqa: PLC0415
+    from showhow.db.projects import create_project  # noqa: PLC0415
+    from showhow.guard.input_bounds import bounded_work  # noqa: PLC0415
+    from showhow.tasks.imports import import_questions  # noqa: PLC0415
 
     if questions is None:
         with services.database.begin() as session:
@@ -188,7 +188,7 @@ class VerifyWorld:
 
 def verify(services: Services, request: VerifyWorld) -> "VerificationReport":
     """Derive every answer and fact of the world again, and compare."""
-    from fiction.verification import verify_world  # noqa: PLC0415
+    from showhow.fiction.verification import verify_world  # noqa: PLC0415
 
     return verify_world(services.settings.worlds_folder, request.name, lambda check: print_progress(str(check)))
 
@@ -204,7 +204,7 @@ class ExportWorld:
 
 def export(services: Services, request: ExportWorld) -> "InstanceExport":
     """Write the files, so that PhantomWiki's evaluator can run on them."""
-    from fiction.phantomwiki.articles import export_instance  # noqa: PLC0415
+    from showhow.fiction.phantomwiki.articles import export_instance  # noqa: PLC0415
 
     if request.form != INSTANCE_FORMAT:
         raise TaskError(f"there is no export format {request.form!r} for worlds; use {INSTANCE_FORMAT}")

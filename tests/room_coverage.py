@@ -104,9 +104,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     folder = options.folder.resolve()
     text = PROJECT.read_text(encoding="utf-8")
-    project = tomllib.loads(text)["tool"]
     if options.action == "start":
-        rooms = [room for room in project["importlinter"]["root_packages"] if room != "benchmarks"]
+        rooms = sorted({path.parent.name for path in ROOT.glob("*/__init__.py")} - {"benchmarks", "tests"})
         start(folder, [module for room in rooms for module in sorted((ROOT / room).rglob("*.py"))])
         return 0
     coverage = read_coverage(folder)

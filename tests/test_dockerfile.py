@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
+import sysconfig
 import time
 import tomllib
 import urllib.request
@@ -81,12 +82,11 @@ def test_the_steps_are_those_of_a_checkout():
 
 def test_the_image_has_every_part_of_the_program_and_nothing_else():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["setuptools"]
-    rooms = {package.partition(".")[0] for package in project["packages"]}
+    rooms = set(project["package-dir"].values())
     names = {path.relative_to(ROOT).parts[0] for path in copied_files()}
     read_by_make = {"Makefile", "pyproject.toml", "requirements.lock"}
     assert names == {
         *rooms,
-        *(f"{module}.py" for module in project["py-modules"]),
         *read_by_make,
         "LICENSE",
         "README.md",
@@ -104,6 +104,13 @@ def container(tmp_path: Path) -> Path:
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(path, target)
     copy_prepared_home(tmp_path / "data")
+    # An environment that has the packages of this one, but for Showhow, which is installed from there.
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", tmp_path / "venv"], check=True)
+    [packages] = (tmp_path / "venv" / "lib").glob("python*/site-packages")
+    (packages / "others.pth").write_text(f"{sysconfig.get_path('purelib')}\n", encoding="utf-8")
+    install = ["install", "--quiet", "--no-deps", "--no-index", "--no-build-isolation", "--ignore-installed"]
+    pip = [sys.executable, "-m", "pip", "--python", tmp_path / "venv" / "bin" / "python"]
+    subprocess.run([*pip, *install, "--editable", tmp_path / "showhow"], check=True)
     return tmp_path
 
 
@@ -113,8 +120,7 @@ def serving(container: Path, port: int) -> Iterator[subprocess.Popen[str]]:
     command = [*json.loads(the("CMD")), "--port", str(port)]
     command = ["127.0.0.1" if word == "0.0.0.0" else word for word in command]  # noqa: S104 - likewise
     environ = {
-        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
-        "PYTHONPATH": str(container / "showhow"),
+        "PATH": f"{container / 'venv' / 'bin'}:{os.environ['PATH']}",
         "PYTHONDONTWRITEBYTECODE": "1",
         "SHOWHOW_HOME": str(container / "data"),
         "HOME": str(container / "data"),

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 import typer
 
-from app.cli.main import VERBS, build_command_line
-from benchmarks.__main__ import LONG_MODULES, MODULES
-from fewshot_library.formats import FORMATS
-from reasoners.registry import REASONERS
-from tools.registry import BUILT_IN_TOOLS
+from showhow.app.cli.main import VERBS, build_command_line
+from showhow.benchmarks.__main__ import LONG_MODULES, MODULES
+from showhow.fewshot_library.formats import FORMATS
+from showhow.reasoners.registry import REASONERS
+from showhow.tools.registry import BUILT_IN_TOOLS
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [*ROOT.glob("*.md"), *sorted((ROOT / "docs").rglob("*.md"))]
@@ -105,7 +105,8 @@ def test_the_generated_pages_name_everything():
         assert f"\n## {name}\n" in pages["reasoners"]
     for name in FORMATS:
         assert f"\n| `{name}` |" in pages["formats"]
-    variables = set(re.findall(r'values(?:\.get\(|, )"(\w+)"', (ROOT / "settings.py").read_text(encoding="utf-8")))
+    settings = (ROOT / "showhow" / "settings.py").read_text(encoding="utf-8")
+    variables = set(re.findall(r'values(?:\.get\(|, )"(\w+)"', settings))
     assert set(re.findall(r"^\| `(\w+)` \|", pages["settings"], re.MULTILINE)) == variables
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from folder_names import NAME_RULE, explain_refused_name, is_safe_name, shorten_name
+from showhow.folder_names import NAME_RULE, explain_refused_name, is_safe_name, shorten_name
 
 UNSAFE = [
     "",

@@ -11,14 +11,14 @@ from hypothesis import strategies as st
 from pydantic import TypeAdapter
 from typer.testing import CliRunner
 
-from app.cli.drawn_options import draw_options
-from option_fields import group, list_options, option
-from tasks.backup import MakeBackup
-from tasks.library import FreezeLibrary
-from tasks.questions import ImportQuestions
-from tasks.scores import JudgeRun, ScoreRun
-from tasks.traces import ImportTraces, RepeatTraces, ReplayTraces
-from tasks.worlds import ExportWorld, GenerateWorld, ImportWorld, VerifyWorld
+from showhow.app.cli.drawn_options import draw_options
+from showhow.option_fields import group, list_options, option
+from showhow.tasks.backup import MakeBackup
+from showhow.tasks.library import FreezeLibrary
+from showhow.tasks.questions import ImportQuestions
+from showhow.tasks.scores import JudgeRun, ScoreRun
+from showhow.tasks.traces import ImportTraces, RepeatTraces, ReplayTraces
+from showhow.tasks.worlds import ExportWorld, GenerateWorld, ImportWorld, VerifyWorld
 
 SEEN: list[Any] = []
 

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from settings import DEFAULT_ENCODER, Settings, SettingsError
+from showhow.settings import DEFAULT_ENCODER, Settings, SettingsError
 
 
 def test_without_an_environment_everything_has_a_default():

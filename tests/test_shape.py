@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from app.cli.main import VERBS
-from tools.registry import BUILT_IN_TOOLS
+from showhow.app.cli.main import VERBS
+from showhow.tools.registry import BUILT_IN_TOOLS
 
 ROOT = Path(__file__).resolve().parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
@@ -18,7 +18,7 @@ TOOLS_PAGE = (ROOT / "docs" / "explanation" / "tools.md").read_text(encoding="ut
 LAYERS = next(
     contract["layers"] for contract in PROJECT["tool"]["importlinter"]["contracts"] if contract["type"] == "layers"
 )
-ROOMS = [*(room.strip() for layer in LAYERS for room in layer.split("|")), "migrations"]
+ROOMS = [*(room.strip() for layer in LAYERS for room in layer.split("|")), "migrations", "showhow"]
 MODULES = [path for room in ROOMS for path in sorted((ROOT / room).rglob("*.py"))]
 VAGUE_NAMES = {"utils", "helpers", "common", "misc", "manager", "core"}
 MAX_LINES = 450
@@ -38,8 +38,17 @@ def test_every_folder_with_modules_is_a_room_of_the_layers():
 
 
 def test_every_package_is_installed():
-    packages = {".".join(path.parent.relative_to(ROOT).parts) for path in MODULES if path.name == "__init__.py"}
-    assert set(PROJECT["tool"]["setuptools"]["packages"]) == packages
+    setup = PROJECT["tool"]["setuptools"]
+    folders = {path.parent for path in MODULES if path.name == "__init__.py"}
+    assert {name: ROOT / folder for name, folder in setup["package-dir"].items()} == {
+        "showhow" if room == "showhow" else f"showhow.{room}": ROOT / room for room in ROOMS
+    }
+    assert set(setup["packages"]) == {package_of(folder) for folder in folders}
+
+
+def package_of(path: Path) -> str:
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join(parts if parts[0] == "showhow" else ("showhow", *parts))
 
 
 def test_a_class_name_occurs_once():

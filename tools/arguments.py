@@ -9,8 +9,8 @@ from typing import Any
 
 from pydantic import BeforeValidator
 
-from worlds.source import ErrorKind, GraphSource, TextSource, WebSource, World
-from worlds.terms import shorten_iri, strip_marks
+from showhow.worlds.source import ErrorKind, GraphSource, TextSource, WebSource, World
+from showhow.worlds.terms import shorten_iri, strip_marks
 
 KIND_BY_JSON_TYPE = {
     "string": "text",

@@ -11,11 +11,20 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator
 
-from tools.arguments import SPLIT_IDS_VALIDATOR, Accepts, Label, ToolError, normalize_id, require_graph
-from tools.run_query import format_literal
-from tools.tool import Observation, ToolContext
-from worlds import terms
-from worlds.source import AmbiguousTitle, Cell, Entity, ErrorKind, GraphSource, NotFound, RelationSearch, SourceTimeout
+from showhow.tools.arguments import SPLIT_IDS_VALIDATOR, Accepts, Label, ToolError, normalize_id, require_graph
+from showhow.tools.run_query import format_literal
+from showhow.tools.tool import Observation, ToolContext
+from showhow.worlds import terms
+from showhow.worlds.source import (
+    AmbiguousTitle,
+    Cell,
+    Entity,
+    ErrorKind,
+    GraphSource,
+    NotFound,
+    RelationSearch,
+    SourceTimeout,
+)
 
 MAX_CANDIDATES = 5
 MAX_LABELS_SHOWN = 50

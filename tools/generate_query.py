@@ -4,13 +4,13 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Annotated, Any
 
-from llm.client import ChatClient
-from tools.arguments import SPLIT_IDS_VALIDATOR, Accepts, Label, ToolError, normalize_id, require_graph
-from tools.text_to_sparql.candidates import QueryCandidate, SemanticRelationMatcher, find_candidates
-from tools.text_to_sparql.llm_writer import QueryTrial, write_queries
-from tools.text_to_sparql.vocabulary import load_vocabulary
-from tools.tool import Observation, ToolContext
-from worlds.source import Entity, ErrorKind, GraphSource, NotFound, Relation
+from showhow.llm.client import ChatClient
+from showhow.tools.arguments import SPLIT_IDS_VALIDATOR, Accepts, Label, ToolError, normalize_id, require_graph
+from showhow.tools.text_to_sparql.candidates import QueryCandidate, SemanticRelationMatcher, find_candidates
+from showhow.tools.text_to_sparql.llm_writer import QueryTrial, write_queries
+from showhow.tools.text_to_sparql.vocabulary import load_vocabulary
+from showhow.tools.tool import Observation, ToolContext
+from showhow.worlds.source import Entity, ErrorKind, GraphSource, NotFound, Relation
 
 MAX_FULL_VOCABULARY = 400
 """In a graph with more relations, only those of the entities are matched by meaning."""

@@ -14,8 +14,8 @@ from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
-from tools.arguments import ToolError
-from worlds.source import ErrorKind
+from showhow.tools.arguments import ToolError
+from showhow.worlds.source import ErrorKind
 
 ResultT = TypeVar("ResultT")
 DEFAULT_SECONDS = 30.0

@@ -16,16 +16,16 @@ from typing import Annotated, Any
 from pydantic import BaseModel, BeforeValidator, Field
 from tantivy import TextAnalyzer
 
-from llm.client import ChatClient
-from llm.errors import ChatError
-from llm.prompts import PromptTemplates
-from llm.structured_output import ReplyText, parse_reply, request_json_reply
-from llm.types import Message
-from tools.arguments import Accepts, require_text, require_web
-from tools.tool import EncodeFunction, Observation, ToolContext
-from worlds.embedded.text import strip_parenthesis
-from worlds.source import AmbiguousTitle, Article, WebPage
-from worlds.text_normalization import STOP_WORDS, build_analyzer, replace_surrogates
+from showhow.llm.client import ChatClient
+from showhow.llm.errors import ChatError
+from showhow.llm.prompts import PromptTemplates
+from showhow.llm.structured_output import ReplyText, parse_reply, request_json_reply
+from showhow.llm.types import Message
+from showhow.tools.arguments import Accepts, require_text, require_web
+from showhow.tools.tool import EncodeFunction, Observation, ToolContext
+from showhow.worlds.embedded.text import strip_parenthesis
+from showhow.worlds.source import AmbiguousTitle, Article, WebPage
+from showhow.worlds.text_normalization import STOP_WORDS, build_analyzer, replace_surrogates
 
 MIN_QUOTE_LENGTH = 8
 """Minimum letters and digits of a quotation; shorter ones occur in nearly every text."""

@@ -9,10 +9,10 @@ from functools import cache
 from threading import Lock
 from typing import TYPE_CHECKING
 
-from guard.plugins import Registry
-from llm.errors import ChatError
-from tools.arguments import ToolError, label_of_name
-from tools.entities import (
+from showhow.guard.plugins import Registry
+from showhow.llm.errors import ChatError
+from showhow.tools.arguments import ToolError, label_of_name
+from showhow.tools.entities import (
     get_head_entities,
     get_label,
     get_relations_as_head,
@@ -20,18 +20,18 @@ from tools.entities import (
     get_tail_entities,
     get_wikidata_id,
 )
-from tools.external.config import ExternalToolsConfig
-from tools.external.confinement import FunctionGrants, ToolPlaces
-from tools.generate_query import generate_query
-from tools.read import read
-from tools.run_query import run_query
-from tools.search import websearch, wikisearch
-from tools.tool import SourceKind, Tool
-from worlds.source import ErrorKind, SourceError, World
+from showhow.tools.external.config import ExternalToolsConfig
+from showhow.tools.external.confinement import FunctionGrants, ToolPlaces
+from showhow.tools.generate_query import generate_query
+from showhow.tools.read import read
+from showhow.tools.run_query import run_query
+from showhow.tools.search import websearch, wikisearch
+from showhow.tools.tool import SourceKind, Tool
+from showhow.worlds.source import ErrorKind, SourceError, World
 
 if TYPE_CHECKING:
-    from tools.external.functions.host import FunctionHost
-    from tools.external.mcp_server import McpServer
+    from showhow.tools.external.functions.host import FunctionHost
+    from showhow.tools.external.mcp_server import McpServer
 
 CONFINEMENT_NOTE = "Functions and MCP servers can use the network, also services of this machine."
 SERVER_START_TIMEOUT_SECONDS = 15.0
@@ -297,7 +297,7 @@ class ToolRegistry:
 
     def _load_function(self, name: str) -> Tool | ToolError:
         # Imported here, since few configurations have functions.
-        from tools.external.functions.host import FunctionHost, load_function  # noqa: PLC0415
+        from showhow.tools.external.functions.host import FunctionHost, load_function  # noqa: PLC0415
 
         with self._load_lock:
             if name not in self._functions:
@@ -321,7 +321,7 @@ class ToolRegistry:
         if not self.config.servers:
             return []
         # Imported here, because MCP takes a second to import.
-        from tools.external.mcp_server import McpServer  # noqa: PLC0415
+        from showhow.tools.external.mcp_server import McpServer  # noqa: PLC0415
 
         with self._load_lock:
             if self._servers is None:

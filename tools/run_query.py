@@ -3,9 +3,9 @@
 import re
 from typing import Annotated, Any
 
-from tools.arguments import Accepts, Label, ToolError, require_graph
-from tools.tool import Observation, ToolContext
-from worlds.source import Cell, ErrorKind, GraphSource, Table
+from showhow.tools.arguments import Accepts, Label, ToolError, require_graph
+from showhow.tools.tool import Observation, ToolContext
+from showhow.worlds.source import Cell, ErrorKind, GraphSource, Table
 
 MAX_ROWS_SHOWN = 20
 MAX_LABEL_LOOKUPS = 500

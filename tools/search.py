@@ -4,9 +4,9 @@ from typing import Annotated
 
 from pydantic import AfterValidator
 
-from tools.arguments import Accepts, Label, NotOffered, require_text, require_web
-from tools.tool import Observation, ToolContext
-from worlds.source import SearchHit, WebHit
+from showhow.tools.arguments import Accepts, Label, NotOffered, require_text, require_web
+from showhow.tools.tool import Observation, ToolContext
+from showhow.worlds.source import SearchHit, WebHit
 
 DEFAULT_RESULTS, MAX_RESULTS = 5, 50
 SearchText = Annotated[str, "words or a question to search for", Accepts("title"), Label("Search for")]

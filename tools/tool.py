@@ -19,16 +19,16 @@ from uuid import UUID
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 
-from guard.redaction import NOTHING_SECRET, Redactor
-from llm.client import ChatClient
-from llm.errors import ChatError
-from llm.usage import Usage
-from tools.arguments import Accepts, Label, NotOffered, Parameter, ToolError, parse_parameters
-from tools.limits import ToolLimits, bound_data, bound_text
-from worlds.source import ErrorKind, SourceError, World
+from showhow.guard.redaction import NOTHING_SECRET, Redactor
+from showhow.llm.client import ChatClient
+from showhow.llm.errors import ChatError
+from showhow.llm.usage import Usage
+from showhow.tools.arguments import Accepts, Label, NotOffered, Parameter, ToolError, parse_parameters
+from showhow.tools.limits import ToolLimits, bound_data, bound_text
+from showhow.worlds.source import ErrorKind, SourceError, World
 
 if TYPE_CHECKING:
-    from llm.telemetry import Telemetry
+    from showhow.llm.telemetry import Telemetry
 
 
 class EncodeFunction(Protocol):

@@ -10,8 +10,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from worlds import terms
-from worlds.documents import (
+from showhow.worlds import terms
+from showhow.worlds.documents import (
     ARCHIVE_SUFFIX,
     DOCUMENT_SUFFIXES,
     UnreadableDocument,
@@ -19,16 +19,16 @@ from worlds.documents import (
     read_document,
     unpack_archive,
 )
-from worlds.folder import WorldError
-from worlds.input_files import (
+from showhow.worlds.folder import WorldError
+from showhow.worlds.input_files import (
     MalformedFile,
     iter_records,
     require_storable_text,
     require_text_field,
     restore_rows,
 )
-from worlds.sentences import split_paragraphs
-from worlds.source import Article
+from showhow.worlds.sentences import split_paragraphs
+from showhow.worlds.source import Article
 
 
 def read_contexts(file: Path, where: Mapping[str, str]) -> Iterator[Article]:

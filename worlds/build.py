@@ -11,9 +11,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from worlds.embedded.graph import Fingerprint, GraphWriter
-from worlds.embedded.text import TextWriter
-from worlds.folder import (
+from showhow.worlds.embedded.graph import Fingerprint, GraphWriter
+from showhow.worlds.embedded.text import TextWriter
+from showhow.worlds.folder import (
     TEXT_FOLDER,
     WORLD_FILE,
     ScratchFolder,
@@ -22,7 +22,7 @@ from worlds.folder import (
     claim_abandoned_folders,
     new_world_folder,
 )
-from worlds.source import Article
+from showhow.worlds.source import Article
 
 
 def dump_toml(table: Mapping[str, Any]) -> str:

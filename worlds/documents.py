@@ -18,13 +18,13 @@ from xml.etree import ElementTree
 
 from markdown_it import MarkdownIt
 
-from guard.files import open_regular
-from guard.input_bounds import MAX_DOCUMENT_BYTES, MEGABYTE, ExpansionBudget, InputBoundExceeded
-from guard.worker import WorkFailed, WorkLimits, run_bounded
-from worlds.folder import WorldError
-from worlds.live.web_page import read_html
-from worlds.source import Article
-from worlds.text_normalization import replace_unstorable
+from showhow.guard.files import open_regular
+from showhow.guard.input_bounds import MAX_DOCUMENT_BYTES, MEGABYTE, ExpansionBudget, InputBoundExceeded
+from showhow.guard.worker import WorkFailed, WorkLimits, run_bounded
+from showhow.worlds.folder import WorldError
+from showhow.worlds.live.web_page import read_html
+from showhow.worlds.source import Article
+from showhow.worlds.text_normalization import replace_unstorable
 
 _MAX_SECONDS, _MAX_MEGABYTES = 120.0, 1024
 """What reading a document may take; a small one gets less."""

@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from uuid import uuid4
 
-from folder_names import NAME_RULE, explain_refused_name, is_safe_name, shorten_name
+from showhow.folder_names import NAME_RULE, explain_refused_name, is_safe_name, shorten_name
 
 WORLD_FILE = "world.toml"
 TEXT_FOLDER = "text"

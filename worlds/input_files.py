@@ -18,8 +18,8 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from guard.files import open_regular
-from guard.input_bounds import (
+from showhow.guard.files import open_regular
+from showhow.guard.input_bounds import (
     HINT,
     MAX_DOCUMENT_BYTES,
     MAX_LINE_BYTES,
@@ -27,8 +27,8 @@ from guard.input_bounds import (
     InputBoundExceeded,
     is_unbounded,
 )
-from guard.json_input import MalformedJson, iterate_json_list, load_json
-from worlds.folder import WorldError
+from showhow.guard.json_input import MalformedJson, iterate_json_list, load_json
+from showhow.worlds.folder import WorldError
 
 DECOMPRESSION_ERRORS = (gzip.BadGzipFile, EOFError, zlib.error)
 """Errors of decompressing a file: not gzip, truncated, corrupt."""
@@ -182,7 +182,7 @@ def iter_parquet_rows(file: Path) -> Iterator[dict[str, Any]]:
     # It takes 0.3 s to load, and few files are Parquet.
     import pyarrow  # noqa: PLC0415
 
-    from guard.parquet_input import iterate_rows, open_parquet  # noqa: PLC0415
+    from showhow.guard.parquet_input import iterate_rows, open_parquet  # noqa: PLC0415
 
     try:
         with open_regular(file) as stream, open_parquet(stream) as table:
@@ -198,7 +198,7 @@ def read_parquet_info(file: Path) -> Any:
     """What a Parquet file of the hub says of its data set, such as the features; None of any other file."""
     import pyarrow  # noqa: PLC0415
 
-    from guard.parquet_input import open_parquet  # noqa: PLC0415
+    from showhow.guard.parquet_input import open_parquet  # noqa: PLC0415
 
     try:
         with open_regular(file) as stream, open_parquet(stream) as table:

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from worlds import terms
-from worlds.source import Cell, Entity, GraphSource, NotFound, Relation
+from showhow.worlds import terms
+from showhow.worlds.source import Cell, Entity, GraphSource, NotFound, Relation
 
 MAX_VALUES = 6
 """Maximum values of one relation; a country has millions of residents."""

@@ -9,11 +9,11 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from guard.destinations import SecretTable
-from worlds import terms
-from worlds.embedded.graph import EmbeddedGraph
-from worlds.embedded.text import EmbeddedText, EmbeddedWeb
-from worlds.folder import (
+from showhow.guard.destinations import SecretTable
+from showhow.worlds import terms
+from showhow.worlds.embedded.graph import EmbeddedGraph
+from showhow.worlds.embedded.text import EmbeddedText, EmbeddedWeb
+from showhow.worlds.folder import (
     GRAPH_FOLDER,
     LIVE_KIND,
     TEXT_FOLDER,
@@ -24,8 +24,8 @@ from worlds.folder import (
     list_world_names,
     world_folder,
 )
-from worlds.live.http.request import Access
-from worlds.source import (
+from showhow.worlds.live.http.request import Access
+from showhow.worlds.source import (
     Article,
     Entity,
     GraphSource,
@@ -40,7 +40,7 @@ from worlds.source import (
 )
 
 if TYPE_CHECKING:
-    from worlds.live.description import LiveWorldConfig
+    from showhow.worlds.live.description import LiveWorldConfig
 
 _COUNTS = ("articles", "triples", "pages", "people", "questions")
 _LISTS = ("left_out", "shortfalls")
@@ -72,7 +72,7 @@ def open_world(worlds: Path, name: str, access: Access = _NO_CONTACT, secrets: S
     folder = world_folder(worlds, name)
     if metadata.get("kind") == LIVE_KIND:
         # Imported here, because the HTTP and SPARQL clients take 0.4 s that other worlds do not need.
-        from worlds.live.world import open_live_world  # noqa: PLC0415
+        from showhow.worlds.live.world import open_live_world  # noqa: PLC0415
 
         return open_live_world(
             folder,
@@ -110,7 +110,7 @@ def list_worlds(worlds: Path) -> list[dict[str, Any]]:
 
 def _parse_description(toml: str, origin: str) -> "LiveWorldConfig":
     # Imported here, because pydantic and its models take 0.15 s that other worlds do not need.
-    from worlds.live.description import parse_live_config  # noqa: PLC0415
+    from showhow.worlds.live.description import parse_live_config  # noqa: PLC0415
 
     return parse_live_config(toml, origin)
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise, takewhile
 
-from worlds.source import QueryRefused
+from showhow.worlds.source import QueryRefused
 
 MAX_QUERY_LENGTH = 100_000
 

@@ -10,20 +10,20 @@ from typing import Annotated, Any
 
 import typer
 
-from app.cli.options import LimitOptions, MethodArguments, parse_spec, with_options
-from app.cli.output import AsJson, CommandError, emit
-from app.services import current_services
-from db.models import Step
-from db.runs import RunOutcome
-from db.trace_record import TraceRecord
-from db.traces import load_trace
-from db.unanswerable import read_unanswerable
-from evaluation.answer_notation import find_project_notation
-from reasoners.registry import default_reasoner
-from runs.ask import ASK_ERRORS, AskRequest, begin_run
-from runs.runner import RunControl
-from tasks.progress import print_progress
-from worlds.open import NO_WORLD
+from showhow.app.cli.options import LimitOptions, MethodArguments, parse_spec, with_options
+from showhow.app.cli.output import AsJson, CommandError, emit
+from showhow.app.services import current_services
+from showhow.db.models import Step
+from showhow.db.runs import RunOutcome
+from showhow.db.trace_record import TraceRecord
+from showhow.db.traces import load_trace
+from showhow.db.unanswerable import read_unanswerable
+from showhow.evaluation.answer_notation import find_project_notation
+from showhow.reasoners.registry import default_reasoner
+from showhow.runs.ask import ASK_ERRORS, AskRequest, begin_run
+from showhow.runs.runner import RunControl
+from showhow.tasks.progress import print_progress
+from showhow.worlds.open import NO_WORLD
 
 MAX_OBSERVATION_CHARACTERS = 160
 """Characters of an observation that are printed while the run goes on."""
@@ -98,7 +98,7 @@ class _ProgressHandler(logging.Handler):
 def _print_waits() -> Iterator[None]:
     """Print what the run waits for, and what it learns about its model's server."""
     handler = _ProgressHandler(logging.INFO)
-    loggers = [logging.getLogger(name) for name in ("llm", "worlds.live")]
+    loggers = [logging.getLogger(name) for name in ("showhow.llm", "showhow.worlds.live")]
     levels = [logger.level for logger in loggers]
     for logger in loggers:
         logger.addHandler(handler)

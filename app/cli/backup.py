@@ -15,19 +15,19 @@ from typing import Annotated
 
 import typer
 
-from app.cli.db import format_restore, report_restore
-from app.cli.drawn_options import draw_options
-from app.cli.output import AsJson, CommandError, emit
-from app.services import current_services
-from db.database import StoreError
-from db.prepared_database import RestoredDatabase
-from db.restore import restore_database
-from guard.files import is_sparse, open_regular
-from tasks.backup import WORLDS_FOLDER, MakeBackup, back_up, open_database, read_content_hash
-from tasks.backup_manifest import BackedUpWorld, BackupManifest
-from tasks.world_copies import copy_brought_world, list_brought_files
-from worlds.build import create_world_folder
-from worlds.folder import WORLD_FILE
+from showhow.app.cli.db import format_restore, report_restore
+from showhow.app.cli.drawn_options import draw_options
+from showhow.app.cli.output import AsJson, CommandError, emit
+from showhow.app.services import current_services
+from showhow.db.database import StoreError
+from showhow.db.prepared_database import RestoredDatabase
+from showhow.db.restore import restore_database
+from showhow.guard.files import is_sparse, open_regular
+from showhow.tasks.backup import WORLDS_FOLDER, MakeBackup, back_up, open_database, read_content_hash
+from showhow.tasks.backup_manifest import BackedUpWorld, BackupManifest
+from showhow.tasks.world_copies import copy_brought_world, list_brought_files
+from showhow.worlds.build import create_world_folder
+from showhow.worlds.folder import WORLD_FILE
 
 INTERRUPTED_RESTORE_FILE = ".restoring"
 _MAX_NOTE_BYTES = 10_000

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 
 import typer
 
-from app.cli.output import CommandError
-from guard.destinations import Grant, SecretTable
+from showhow.app.cli.output import CommandError
+from showhow.guard.destinations import Grant, SecretTable
 
 
 def require_consent(table: SecretTable, sender: str, sent: Sequence[Grant], *, yes: bool) -> None:

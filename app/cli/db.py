@@ -5,18 +5,18 @@ from typing import Annotated, Any
 
 import typer
 
-from app.cli.output import AsJson, CommandError, emit
-from app.removals import purge as purge_removals
-from app.services import current_services
-from db.backup import back_up_database
-from db.prepared_database import RestoredDatabase
-from db.projects import list_world_hashes
-from db.restore import restore_database
-from db.schema import check_database, current_revision
-from db.schema import upgrade as upgrade_schema
-from db.stored_secrets import remove_secrets
-from tasks.backup import open_database
-from worlds.folder import list_world_names
+from showhow.app.cli.output import AsJson, CommandError, emit
+from showhow.app.removals import purge as purge_removals
+from showhow.app.services import current_services
+from showhow.db.backup import back_up_database
+from showhow.db.prepared_database import RestoredDatabase
+from showhow.db.projects import list_world_hashes
+from showhow.db.restore import restore_database
+from showhow.db.schema import check_database, current_revision
+from showhow.db.schema import upgrade as upgrade_schema
+from showhow.db.stored_secrets import remove_secrets
+from showhow.tasks.backup import open_database
+from showhow.worlds.folder import list_world_names
 
 app = typer.Typer(no_args_is_help=True, help="Upgrade, check, back up and restore the database.")
 

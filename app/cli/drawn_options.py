@@ -8,7 +8,7 @@ from typing import Annotated, Any, get_type_hints
 
 import typer
 
-from option_fields import OptionField, build_request, list_options
+from showhow.option_fields import OptionField, build_request, list_options
 
 
 def draw_options(verb: Callable[..., None]) -> Callable[..., None]:

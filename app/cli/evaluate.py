@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from app.cli.options import (
+from showhow.app.cli.options import (
     ConcurrencyOption,
     LimitOptions,
     PlayedMethodArguments,
@@ -18,13 +18,13 @@ from app.cli.options import (
     parse_spec,
     with_options,
 )
-from app.cli.output import CommandError, emit
-from app.services import current_services
-from db.models import Run
-from db.projects import find_project
-from db.run_spec import RunSpec
-from evaluation.metrics import METRICS, format_means
-from evaluation.scoring import (
+from showhow.app.cli.output import CommandError, emit
+from showhow.app.services import current_services
+from showhow.db.models import Run
+from showhow.db.projects import find_project
+from showhow.db.run_spec import RunSpec
+from showhow.evaluation.metrics import METRICS, format_means
+from showhow.evaluation.scoring import (
     REFUSED,
     QuestionScore,
     format_usage,
@@ -33,8 +33,8 @@ from evaluation.scoring import (
     summarize_scores,
     summarize_usage,
 )
-from evaluation.value_format import format_seconds
-from evaluation.verify import (
+from showhow.evaluation.value_format import format_seconds
+from showhow.evaluation.verify import (
     Execution,
     ExecutionOptions,
     NoQuestion,
@@ -43,11 +43,11 @@ from evaluation.verify import (
     open_temporary_store,
     start_verification,
 )
-from runs.preparation import find_entry, find_library
-from runs.services import Services
-from settings import DEFAULT_LIBRARY
-from tasks.progress import print_count, print_progress
-from tasks.task import fail_on_interrupt
+from showhow.runs.preparation import find_entry, find_library
+from showhow.runs.services import Services
+from showhow.settings import DEFAULT_LIBRARY
+from showhow.tasks.progress import print_count, print_progress
+from showhow.tasks.task import fail_on_interrupt
 
 PROGRESS_INTERVAL = 10
 MAX_REASONS = 5

@@ -2,8 +2,8 @@
 
 import sys
 
-from app.services import current_services
-from tasks.task import run_call
+from showhow.app.services import current_services
+from showhow.tasks.task import run_call
 
 
 def job() -> None:

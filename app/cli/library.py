@@ -6,25 +6,25 @@ from typing import Annotated, Any
 
 import typer
 
-from app.cli.drawn_options import draw_options
-from app.cli.options import LibraryReferenceArgument
-from app.cli.output import AsJson, CommandError, emit
-from app.cli.removals import add_removal_commands
-from app.cli.traces import emit_losses
-from app.services import current_services
-from db.libraries import (
+from showhow.app.cli.drawn_options import draw_options
+from showhow.app.cli.options import LibraryReferenceArgument
+from showhow.app.cli.output import AsJson, CommandError, emit
+from showhow.app.cli.removals import add_removal_commands
+from showhow.app.cli.traces import emit_losses
+from showhow.app.services import current_services
+from showhow.db.libraries import (
     Demonstration,
     count_demonstrations,
     find_version,
     list_versions,
     load_demonstrations,
 )
-from db.question_list import list_question_kinds
-from db.removal_kinds import Kind
-from db.renaming import rename_library
-from evaluation.drift import check_repetitions
-from evaluation.selection_usage import Report, UsageRequest
-from fewshot_library.library import (
+from showhow.db.question_list import list_question_kinds
+from showhow.db.removal_kinds import Kind
+from showhow.db.renaming import rename_library
+from showhow.evaluation.drift import check_repetitions
+from showhow.evaluation.selection_usage import Report, UsageRequest
+from showhow.fewshot_library.library import (
     LeakageError,
     LibraryStatistics,
     LoadedLibrary,
@@ -33,14 +33,14 @@ from fewshot_library.library import (
     compute_statistics,
     list_actions,
 )
-from fewshot_library.selection import SelectionConfig
-from fewshot_library.sequence_similarity import DISTANCES, build_sequence_map
-from option_fields import list_options
-from tasks import library as tasks
-from tasks import trace_export
-from tasks.library import FreezeLibrary
-from tasks.task import fail_on_interrupt
-from tasks.trace_export import ExportTraces
+from showhow.fewshot_library.selection import SelectionConfig
+from showhow.fewshot_library.sequence_similarity import DISTANCES, build_sequence_map
+from showhow.option_fields import list_options
+from showhow.tasks import library as tasks
+from showhow.tasks import trace_export
+from showhow.tasks.library import FreezeLibrary
+from showhow.tasks.task import fail_on_interrupt
+from showhow.tasks.trace_export import ExportTraces
 
 _DISTANCE_HELP = next(entry.help for entry in list_options(SelectionConfig) if entry.name == "distance")
 MAX_LISTED_SEQUENCES = 20

@@ -7,7 +7,7 @@ from typing import Annotated, NamedTuple
 
 import typer
 
-from app.cli.output import emit
+from showhow.app.cli.output import emit
 
 OWN_NAME = "showhow"
 UNKNOWN = "unknown"

@@ -13,11 +13,11 @@ from uuid import UUID
 
 import typer
 
-from app.cli.output import CommandError
-from app.redacted_output import redact_output
-from guard.environment import take_environment
-from guard.user_errors import user_error_types
-from tasks.progress import print_error, write_json_progress
+from showhow.app.cli.output import CommandError
+from showhow.app.redacted_output import redact_output
+from showhow.guard.environment import take_environment
+from showhow.guard.user_errors import user_error_types
+from showhow.tasks.progress import print_error, write_json_progress
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,33 +31,37 @@ class Verb:
 DESCRIPTION = "Record how people find answers, and have models follow."
 
 VERBS = {
-    "setup": Verb("app.cli.setup:setup", "Prepare the database and the default world with its questions."),
-    "run": Verb("app.cli.run:run", "Serve the pages on this machine."),
-    "world": Verb("app.cli.world:app", "Import, generate, list and query worlds."),
-    "questions": Verb("app.cli.questions:app", "Import and list the questions of a project."),
-    "project": Verb("app.cli.project:app", "List projects and choose the tools that each of them offers."),
-    "traces": Verb("app.cli.traces:app", "Import, export, list, show, replay and repeat traces."),
-    "library": Verb("app.cli.library:app", "Freeze, compare and export demonstrations, and select among them."),
-    "ask": Verb("app.cli.ask:ask", "Have a reasoner answer a question, and watch it."),
-    "tool": Verb("app.cli.tool:tool", "Call one tool as an annotator would."),
-    "tools": Verb("app.cli.tools:app", "List and check the tools, and report their quality."),
-    "plugins": Verb("app.cli.plugins:plugins", "List what other installed packages add."),
-    "models": Verb("app.cli.models:app", "List the profiles of language models, and test their servers."),
-    "evaluate": Verb("app.cli.evaluate:evaluate", "Measure how well a reasoner answers, by kind of question."),
-    "judge": Verb("app.cli.score:judge", "A model judges the answers of a verification, beside people's labels."),
-    "verify": Verb("app.cli.verify:verify", "Ask questions with gold answers, and put failures in the queue."),
-    "compare": Verb("app.cli.runs:compare", "Compare runs over the same questions, with intervals and tests."),
-    "runs": Verb("app.cli.runs:app", "List, show, pause, continue and compare runs, and exchange them as logs."),
-    "reasoners": Verb("app.cli.reasoners:app", "List the reasoners, and show the options of one."),
-    "worker": Verb("app.cli.verify:worker", "Work on shared verifications, as one of any number of machines."),
-    "score": Verb("app.cli.score:score", "Score a file of predictions by a metric of its data set."),
-    "users": Verb("app.cli.users:app", "List people and change their roles."),
-    "licences": Verb("app.cli.licences:licences", "List the licences of the installed packages."),
-    "db": Verb("app.cli.db:app", "Upgrade, check, back up and restore the database."),
-    "backup": Verb("app.cli.backup:backup", "Copy the database and the worlds into a folder."),
-    "restore": Verb("app.cli.backup:restore", "Restore the database and the worlds of a backup."),
+    "setup": Verb("showhow.app.cli.setup:setup", "Prepare the database and the default world with its questions."),
+    "run": Verb("showhow.app.cli.run:run", "Serve the pages on this machine."),
+    "world": Verb("showhow.app.cli.world:app", "Import, generate, list and query worlds."),
+    "questions": Verb("showhow.app.cli.questions:app", "Import and list the questions of a project."),
+    "project": Verb("showhow.app.cli.project:app", "List projects and choose the tools that each of them offers."),
+    "traces": Verb("showhow.app.cli.traces:app", "Import, export, list, show, replay and repeat traces."),
+    "library": Verb("showhow.app.cli.library:app", "Freeze, compare and export demonstrations, and select among them."),
+    "ask": Verb("showhow.app.cli.ask:ask", "Have a reasoner answer a question, and watch it."),
+    "tool": Verb("showhow.app.cli.tool:tool", "Call one tool as an annotator would."),
+    "tools": Verb("showhow.app.cli.tools:app", "List and check the tools, and report their quality."),
+    "plugins": Verb("showhow.app.cli.plugins:plugins", "List what other installed packages add."),
+    "models": Verb("showhow.app.cli.models:app", "List the profiles of language models, and test their servers."),
+    "evaluate": Verb("showhow.app.cli.evaluate:evaluate", "Measure how well a reasoner answers, by kind of question."),
+    "judge": Verb(
+        "showhow.app.cli.score:judge", "A model judges the answers of a verification, beside people's labels."
+    ),
+    "verify": Verb("showhow.app.cli.verify:verify", "Ask questions with gold answers, and put failures in the queue."),
+    "compare": Verb("showhow.app.cli.runs:compare", "Compare runs over the same questions, with intervals and tests."),
+    "runs": Verb(
+        "showhow.app.cli.runs:app", "List, show, pause, continue and compare runs, and exchange them as logs."
+    ),
+    "reasoners": Verb("showhow.app.cli.reasoners:app", "List the reasoners, and show the options of one."),
+    "worker": Verb("showhow.app.cli.verify:worker", "Work on shared verifications, as one of any number of machines."),
+    "score": Verb("showhow.app.cli.score:score", "Score a file of predictions by a metric of its data set."),
+    "users": Verb("showhow.app.cli.users:app", "List people and change their roles."),
+    "licences": Verb("showhow.app.cli.licences:licences", "List the licences of the installed packages."),
+    "db": Verb("showhow.app.cli.db:app", "Upgrade, check, back up and restore the database."),
+    "backup": Verb("showhow.app.cli.backup:backup", "Copy the database and the worlds into a folder."),
+    "restore": Verb("showhow.app.cli.backup:restore", "Restore the database and the worlds of a backup."),
 }
-JOB = Verb("app.cli.job:job", "Run the task that standard input has as JSON.")
+JOB = Verb("showhow.app.cli.job:job", "Run the task that standard input has as JSON.")
 """What pages start in the background (app/jobs.py); it is no verb of people."""
 
 JsonProgressOption = Annotated[
@@ -84,13 +88,13 @@ def _apply_global_options(*, json_progress: JsonProgressOption = False, person: 
     if json_progress:
         write_json_progress()
     if person is not None:
-        from app.services import act_as  # noqa: PLC0415 - `--help` loads no room
+        from showhow.app.services import act_as  # noqa: PLC0415 - `--help` loads no room
 
         act_as(person)
 
 
 def _mount_verb(command_line: typer.Typer, name: str, verb: Verb) -> None:
-    import app.services  # noqa: F401, PLC0415 - decides whether plugins are loaded, which the help of verbs lists
+    import showhow.app.services  # noqa: F401, PLC0415 - decides whether plugins are loaded, which the help of verbs lists
 
     module, _, attribute = verb.target.partition(":")
     command: typer.Typer | Callable[..., None] = getattr(importlib.import_module(module), attribute)

@@ -5,13 +5,13 @@ from typing import Annotated, Any
 
 import typer
 
-from app.cli.consent import require_consent
-from app.cli.output import AsJson, CommandError, emit
-from app.services import current_services
-from llm.connection_check import ConnectionReport
-from llm.profiles import find_known_limits, profile_to_json, with_known_limits
-from llm.types import ModelProfile
-from tasks.progress import print_progress
+from showhow.app.cli.consent import require_consent
+from showhow.app.cli.output import AsJson, CommandError, emit
+from showhow.app.services import current_services
+from showhow.llm.connection_check import ConnectionReport
+from showhow.llm.profiles import find_known_limits, profile_to_json, with_known_limits
+from showhow.llm.types import ModelProfile
+from showhow.tasks.progress import print_progress
 
 app = typer.Typer(no_args_is_help=True, help="List the profiles of language models, and test their servers.")
 

@@ -9,16 +9,16 @@ from typing import Annotated, Any, ClassVar, get_args, get_type_hints
 
 import typer
 
-from app.cli.output import CommandError
-from db.run_spec import DEFAULT_MAX_SECONDS, MODEL_SKILLS, RunLimits, RunSpec
-from evaluation.shared_model import TotalLimits
-from evaluation.skill_sources import list_skill_choices, parse_skill_source
-from reasoners.humaniq.options import AgentOptionsError, list_selections
-from reasoners.registry import REASONERS, ReasonerEntry, UnknownReasoner, default_reasoner, find_reasoner
-from runs.budget import MAX_CONCURRENT_QUESTIONS
-from runs.preparation import build_reasoner, find_profile
-from runs.services import Services
-from tasks.progress import print_progress
+from showhow.app.cli.output import CommandError
+from showhow.db.run_spec import DEFAULT_MAX_SECONDS, MODEL_SKILLS, RunLimits, RunSpec
+from showhow.evaluation.shared_model import TotalLimits
+from showhow.oracles.skill_sources import list_skill_choices, parse_skill_source
+from showhow.reasoners.humaniq.options import AgentOptionsError, list_selections
+from showhow.reasoners.registry import REASONERS, ReasonerEntry, UnknownReasoner, default_reasoner, find_reasoner
+from showhow.runs.budget import MAX_CONCURRENT_QUESTIONS
+from showhow.runs.preparation import build_reasoner, find_profile
+from showhow.runs.services import Services
+from showhow.tasks.progress import print_progress
 
 LibraryReferenceArgument = Annotated[str, typer.Argument(help="NAME for its latest version, NAME:NUMBER for another.")]
 

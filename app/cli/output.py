@@ -6,8 +6,8 @@ from typing import Annotated, Any
 
 import typer
 
-from tasks.progress import escape_controls
-from tasks.task import TaskError
+from showhow.tasks.progress import escape_controls
+from showhow.tasks.task import TaskError
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 UnboundedOption = Annotated[

@@ -2,9 +2,9 @@
 
 from dataclasses import asdict
 
-from app.cli.output import AsJson, emit
-from app.plugins import list_plugin_problems, list_plugins
-from app.services import current_services
+from showhow.app.cli.output import AsJson, emit
+from showhow.app.plugins import list_plugin_problems, list_plugins
+from showhow.app.services import current_services
 
 
 def plugins(*, as_json: AsJson = False) -> None:

@@ -7,24 +7,24 @@ from uuid import UUID
 
 import typer
 
-from app.cli.output import AsJson, CommandError, emit
-from app.cli.removals import add_removal_commands
-from app.guideline_text import list_picture_names
-from app.services import current_services
-from db import projects
-from db.answer_formats import AnswerFormat, AnswerKind
-from db.database import Conflict
-from db.guideline_pictures import MAX_PICTURE_BYTES, store_picture
-from db.models import Project
-from db.projects import DEFAULT_INSTRUCTION, MAX_OVERLAP
-from db.removal_kinds import Kind
-from db.renaming import rename_project
-from db.types import load_json
-from evaluation.value_format import format_count
-from guard.files import open_regular
-from tasks.progress import print_progress
-from tools.registry import ToolRegistry
-from worlds.open import NO_WORLD, read_world_metadata
+from showhow.app.cli.output import AsJson, CommandError, emit
+from showhow.app.cli.removals import add_removal_commands
+from showhow.app.guideline_text import list_picture_names
+from showhow.app.services import current_services
+from showhow.db import projects
+from showhow.db.answer_formats import AnswerFormat, AnswerKind
+from showhow.db.database import Conflict
+from showhow.db.guideline_pictures import MAX_PICTURE_BYTES, store_picture
+from showhow.db.models import Project
+from showhow.db.projects import DEFAULT_INSTRUCTION, MAX_OVERLAP
+from showhow.db.removal_kinds import Kind
+from showhow.db.renaming import rename_project
+from showhow.db.types import load_json
+from showhow.evaluation.value_format import format_count
+from showhow.guard.files import open_regular
+from showhow.tasks.progress import print_progress
+from showhow.tools.registry import ToolRegistry
+from showhow.worlds.open import NO_WORLD, read_world_metadata
 
 app = typer.Typer(no_args_is_help=True, help="Create and list projects: their world, tools, instruction and answers.")
 add_removal_commands(app, Kind.PROJECT)
@@ -67,7 +67,7 @@ def create(  # noqa: PLR0913 - every option of the verb is one parameter
         if not tool.is_available_in(opened):
             raise CommandError(tool.missing_source_message())
     # The usual guidelines speak of articles and graphs.
-    usual = files("app").joinpath("guidelines.md").read_text(encoding="utf-8") if world else ""
+    usual = files("showhow.app").joinpath("guidelines.md").read_text(encoding="utf-8") if world else ""
     with services.database.begin() as session:
         project = projects.create_project(
             session,

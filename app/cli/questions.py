@@ -5,17 +5,17 @@ from typing import Annotated, Any
 
 import typer
 
-from app.cli.drawn_options import draw_options
-from app.cli.output import AsJson, CommandError, emit
-from app.cli.project import store_guideline_pictures
-from app.cli.removals import add_removal_commands
-from app.services import current_services
-from db import projects
-from db.removal_kinds import Kind
-from evaluation.datasets import QUESTION_FORMATS
-from evaluation.datasets.reader import QuestionSurvey
-from evaluation.value_format import format_count
-from tasks.questions import ImportQuestions, import_file
+from showhow.app.cli.drawn_options import draw_options
+from showhow.app.cli.output import AsJson, CommandError, emit
+from showhow.app.cli.project import store_guideline_pictures
+from showhow.app.cli.removals import add_removal_commands
+from showhow.app.services import current_services
+from showhow.db import projects
+from showhow.db.removal_kinds import Kind
+from showhow.evaluation.datasets import QUESTION_FORMATS
+from showhow.evaluation.datasets.reader import QuestionSurvey
+from showhow.evaluation.value_format import format_count
+from showhow.tasks.questions import ImportQuestions, import_file
 
 app = typer.Typer(no_args_is_help=True, help="Import and list a project's questions.")
 add_removal_commands(app, Kind.QUESTION)

@@ -5,10 +5,10 @@ from typing import Annotated, Any
 
 import typer
 
-from app.cli.output import AsJson, CommandError, emit
-from app.field_docstrings import read_field_docstrings
-from reasoners.humaniq.options import OPTION_CHOICES, AgentOptions
-from reasoners.registry import REASONERS, ReasonerEntry, UnknownReasoner, find_reasoner
+from showhow.app.cli.output import AsJson, CommandError, emit
+from showhow.app.field_docstrings import read_field_docstrings
+from showhow.reasoners.humaniq.options import OPTION_CHOICES, AgentOptions
+from showhow.reasoners.registry import REASONERS, ReasonerEntry, UnknownReasoner, find_reasoner
 
 app = typer.Typer(no_args_is_help=True, help="List the reasoners, and show the options of one.")
 

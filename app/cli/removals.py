@@ -5,12 +5,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from app.cli.output import AsJson, CommandError, emit
-from app.services import current_services
-from db.removal_kinds import KEPT_DAYS, Kind
+from showhow.app.cli.output import AsJson, CommandError, emit
+from showhow.app.services import current_services
+from showhow.db.removal_kinds import KEPT_DAYS, Kind
 
 if TYPE_CHECKING:
-    from db.removals import Removal
+    from showhow.db.removals import Removal
 
 YesOption = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
 _NAMED_BY = {
@@ -50,7 +50,7 @@ def add_removal_commands(app: typer.Typer, kind: Kind) -> None:
 
 
 def _confirm(kind: Kind, what: str) -> None:
-    from app import removals  # noqa: PLC0415
+    from showhow.app import removals  # noqa: PLC0415
 
     effect = removals.describe(current_services(), kind, _find(kind, what))
     question = f"{effect} {removals.DELETION_NOTE}"
@@ -61,15 +61,15 @@ def _confirm(kind: Kind, what: str) -> None:
 
 
 def _find(kind: Kind, what: str) -> Any:
-    from db.removals import find_key  # noqa: PLC0415
+    from showhow.db.removals import find_key  # noqa: PLC0415
 
     with current_services().database.read() as session:
         return find_key(session, kind, what)
 
 
 def _restore(kind: Kind, what: str | None, *, as_json: bool) -> None:
-    from app import removals  # noqa: PLC0415
-    from db.removals import find_removal, format_touched, list_removals  # noqa: PLC0415
+    from showhow.app import removals  # noqa: PLC0415
+    from showhow.db.removals import find_removal, format_touched, list_removals  # noqa: PLC0415
 
     services = current_services()
     with services.database.read() as session:
@@ -83,14 +83,14 @@ def _restore(kind: Kind, what: str | None, *, as_json: bool) -> None:
 
 
 def _remove(kind: Kind, what: str, *, archives: bool, as_json: bool) -> None:
-    from app import removals  # noqa: PLC0415
+    from showhow.app import removals  # noqa: PLC0415
 
     removal = removals.remove(current_services(), kind, _find(kind, what), archives=archives)
     emit(_to_json(removal), _format(removal), as_json=as_json)
 
 
 def _format(removal: "Removal") -> str:
-    from db.removals import format_touched  # noqa: PLC0415
+    from showhow.db.removals import format_touched  # noqa: PLC0415
 
     until = "archived" if removal.kept_until is None else f"deleted, can be restored until {removal.kept_until:%F}"
     return f"{removal.kind} {removal.name}{format_touched(removal.touched)}: {until}"

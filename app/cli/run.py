@@ -9,21 +9,21 @@ from typing import Annotated
 
 import typer
 
-from app.capacity import raise_descriptor_limit
-from app.cli.backup import report_interrupted_restore
-from app.cli.output import CommandError
-from app.cli.setup import prepare
-from app.jobs import remove_abandoned_uploads
-from app.removals import purge
-from app.services import current_services
-from db.restore import remove_abandoned_copy
-from guard.environment import open_held_variables, read_environment
-from guard.files import remove_abandoned_partials
-from runs.resume import end_interrupted_runs
-from runs.services import Services
-from tasks.imports import finish_interrupted_imports
-from tasks.progress import print_progress
-from worlds.build import remove_half_built_worlds
+from showhow.app.capacity import raise_descriptor_limit
+from showhow.app.cli.backup import report_interrupted_restore
+from showhow.app.cli.output import CommandError
+from showhow.app.cli.setup import prepare
+from showhow.app.jobs import remove_abandoned_uploads
+from showhow.app.removals import purge
+from showhow.app.services import current_services
+from showhow.db.restore import remove_abandoned_copy
+from showhow.guard.environment import open_held_variables, read_environment
+from showhow.guard.files import remove_abandoned_partials
+from showhow.runs.resume import end_interrupted_runs
+from showhow.runs.services import Services
+from showhow.tasks.imports import finish_interrupted_imports
+from showhow.tasks.progress import print_progress
+from showhow.worlds.build import remove_half_built_worlds
 
 SERVER_PATH = Path(__file__).resolve().parents[1] / "server.py"
 
@@ -98,7 +98,7 @@ def run(
     os.environ.setdefault("MALLOC_ARENA_MAX", "2")
     print_progress(f"Showhow is at http://{address}:{port} (stop it with Ctrl+C)")
     # -P: a folder named like one of our packages in the working directory must not shadow it.
-    command = [sys.executable, "-P", "-X", "faulthandler", "-m", "app.capacity", "run", str(SERVER_PATH)]
+    command = [sys.executable, "-P", "-X", "faulthandler", "-m", "showhow.app.capacity", "run", str(SERVER_PATH)]
     command += [f"--server.address={address}", f"--server.port={port}"]
     # The server has what only the memory of this process holds from a descriptor, and its environment shows none of it.
     environment, held = open_held_variables(read_environment())

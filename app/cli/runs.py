@@ -11,28 +11,28 @@ from uuid import UUID
 
 import typer
 
-from app.cli.drawn_options import draw_options
-from app.cli.options import TotalOptions, with_options
-from app.cli.output import AsJson, CommandError, UnboundedOption, emit
-from app.cli.removals import add_removal_commands
-from app.cli.score import report_lines
-from app.cli.verify import (
+from showhow.app.cli.drawn_options import draw_options
+from showhow.app.cli.options import TotalOptions, with_options
+from showhow.app.cli.output import AsJson, CommandError, UnboundedOption, emit
+from showhow.app.cli.removals import add_removal_commands
+from showhow.app.cli.score import report_lines
+from showhow.app.cli.verify import (
     ExecutionArguments,
     change_concurrency,
     execute_run,
     load_run,
     print_report,
 )
-from app.services import current_services
-from db import comparisons
-from db.comparisons import MetricVersion
-from db.database import Database
-from db.models import Run
-from db.projects import find_project
-from db.removal_kinds import Kind
-from db.removals import find_key
-from db.renaming import name_run
-from evaluation.comparison import (
+from showhow.app.services import current_services
+from showhow.db import comparisons
+from showhow.db.comparisons import MetricVersion
+from showhow.db.database import Database
+from showhow.db.models import Run
+from showhow.db.projects import find_project
+from showhow.db.removal_kinds import Kind
+from showhow.db.removals import find_key
+from showhow.db.renaming import name_run
+from showhow.evaluation.comparison import (
     MAX_COMPARED_RUNS,
     OWN_CLUSTER,
     RunComparison,
@@ -40,27 +40,27 @@ from evaluation.comparison import (
     list_metrics,
     metric_label,
 )
-from evaluation.comparison_tables import (
+from showhow.evaluation.comparison_tables import (
     ANSWER_COLUMNS,
     RUN_COLUMNS,
     format_comparison_latex,
     iterate_answer_rows,
     list_run_rows,
 )
-from evaluation.inspect_import import import_inspect_log
-from evaluation.inspect_runs import write_inspect_log
-from evaluation.predictions import list_run_metrics
-from evaluation.scoring import label_runs, load_figures
-from evaluation.statistics import Estimate
-from evaluation.value_format import TABLE_WRITERS, format_cost, format_p_value
-from fewshot_library.formats.format import FormatError
-from guard.input_bounds import bounded_work
-from runs.budget import MAX_CONCURRENT_QUESTIONS
-from tasks import scores as tasks
-from tasks.imports import finish_interrupted_imports
-from tasks.progress import print_progress
-from tasks.scores import ScoreRun
-from tasks.task import fail_on_interrupt, open_atomically
+from showhow.evaluation.inspect_import import import_inspect_log
+from showhow.evaluation.inspect_runs import write_inspect_log
+from showhow.evaluation.predictions import list_run_metrics
+from showhow.evaluation.scoring import label_runs, load_figures
+from showhow.evaluation.statistics import Estimate
+from showhow.evaluation.value_format import TABLE_WRITERS, format_cost, format_p_value
+from showhow.fewshot_library.formats.format import FormatError
+from showhow.guard.input_bounds import bounded_work
+from showhow.runs.budget import MAX_CONCURRENT_QUESTIONS
+from showhow.tasks import scores as tasks
+from showhow.tasks.imports import finish_interrupted_imports
+from showhow.tasks.progress import print_progress
+from showhow.tasks.scores import ScoreRun
+from showhow.tasks.task import fail_on_interrupt, open_atomically
 
 TEXT, LATEX = "text", "latex"
 FORMATS = (TEXT, *TABLE_WRITERS, LATEX)

@@ -7,24 +7,24 @@ from uuid import UUID
 
 import typer
 
-from app.cli.drawn_options import draw_options
-from app.cli.options import (
+from showhow.app.cli.drawn_options import draw_options
+from showhow.app.cli.options import (
     GoldWorldOption,
 )
-from app.cli.output import CommandError, UnboundedOption, emit
-from app.services import current_services
-from db import comparisons
-from evaluation.datasets.gold_names import open_gold_names
-from evaluation.metrics import find_dataset_metric, list_dataset_metrics
-from evaluation.model_judges import (
+from showhow.app.cli.output import CommandError, UnboundedOption, emit
+from showhow.app.services import current_services
+from showhow.db import comparisons
+from showhow.evaluation.datasets.gold_names import open_gold_names
+from showhow.evaluation.metrics import find_dataset_metric, list_dataset_metrics
+from showhow.evaluation.model_judges import (
     report_preferences,
     report_ratings,
 )
-from evaluation.predictions import ENDINGS, read_cases, score_cases
-from guard.input_bounds import bounded_work
-from tasks import scores as tasks
-from tasks.progress import print_progress
-from tasks.scores import JudgeRun
+from showhow.evaluation.predictions import ENDINGS, read_cases, score_cases
+from showhow.guard.input_bounds import bounded_work
+from showhow.tasks import scores as tasks
+from showhow.tasks.progress import print_progress
+from showhow.tasks.scores import JudgeRun
 
 LIST = "list"
 """The value of --metric that lists the metrics."""

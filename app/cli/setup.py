@@ -7,22 +7,22 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from app.cli.output import CommandError
-from app.services import current_services
-from db import libraries, projects
-from db.database import Conflict, Database
-from db.merge import TraceMerger
-from db.models import Project
-from db.trace_record import TraceRecord
-from evaluation.datasets import read_questions
-from evaluation.datasets.record import QuestionRecord
-from fewshot_library.library import FreezeOptions
-from fiction.questions.question_file import QUESTIONS_FILE
-from fiction.universe.options import GenerationOptions
-from runs.services import Services
-from settings import DEFAULT_LIBRARY
-from tasks.progress import print_progress
-from worlds.folder import WORLD_FILE, WorldExists
+from showhow.app.cli.output import CommandError
+from showhow.app.services import current_services
+from showhow.db import libraries, projects
+from showhow.db.database import Conflict, Database
+from showhow.db.merge import TraceMerger
+from showhow.db.models import Project
+from showhow.db.question_record import QuestionRecord
+from showhow.db.trace_record import TraceRecord
+from showhow.evaluation.datasets import read_questions
+from showhow.fewshot_library.library import FreezeOptions
+from showhow.fiction.questions.question_file import QUESTIONS_FILE
+from showhow.fiction.universe.options import GenerationOptions
+from showhow.runs.services import Services
+from showhow.settings import DEFAULT_LIBRARY
+from showhow.tasks.progress import print_progress
+from showhow.worlds.folder import WORLD_FILE, WorldExists
 
 DEFAULT_WORLD = "default"
 DEFAULT_PROJECT = "Fictional people"
@@ -83,10 +83,10 @@ def make_default_world(services: Services, world: str, project: str) -> None:
     if _has_project(services.database, project):
         return
     # Loaded only when a world is built, so that the server starts faster in a prepared home.
-    from evaluation.gold_demonstrations import make_demonstrations  # noqa: PLC0415
-    from evaluation.gold_traces.traces import open_gold_world  # noqa: PLC0415
+    from showhow.evaluation.gold_demonstrations import make_demonstrations  # noqa: PLC0415
+    from showhow.oracles.gold_traces.traces import open_gold_world  # noqa: PLC0415
 
-    guidelines = files("app").joinpath("guidelines.md").read_text(encoding="utf-8")
+    guidelines = files("showhow.app").joinpath("guidelines.md").read_text(encoding="utf-8")
     new_project = Project(name=project, world=world, guidelines=guidelines)
     questions = read_questions(folder / QUESTIONS_FILE, "jsonl")
     print_progress("answering some of its questions for demonstrations ...")
@@ -105,7 +105,7 @@ def make_default_world(services: Services, world: str, project: str) -> None:
 
 
 def _build_world(services: Services, world: str) -> None:
-    from fiction.generator.build import generate_world  # noqa: PLC0415 - likewise
+    from showhow.fiction.generator.build import generate_world  # noqa: PLC0415 - likewise
 
     folder = services.settings.worlds_folder / world
     try:

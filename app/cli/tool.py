@@ -7,12 +7,12 @@ from typing import Annotated
 
 import typer
 
-from app.cli.output import CommandError, emit
-from app.cli.world import AsOfOption, OfflineOption, apply_record_options
-from app.services import current_services
-from tools.registry import BUILT_IN_TOOLS
-from tools.tool import Tool, ToolContext
-from worlds.source import World
+from showhow.app.cli.output import CommandError, emit
+from showhow.app.cli.world import AsOfOption, OfflineOption, apply_record_options
+from showhow.app.services import current_services
+from showhow.tools.registry import BUILT_IN_TOOLS
+from showhow.tools.tool import Tool, ToolContext
+from showhow.worlds.source import World
 
 TOOL_HELP = f"{', '.join(BUILT_IN_TOOLS)}, or an external tool; see --list."
 

@@ -8,14 +8,14 @@ from typing import Annotated, Any
 
 import typer
 
-from app.cli.output import AsJson, CommandError, emit
-from app.services import current_services
-from db.libraries import MODELS, PEOPLE
-from db.tool_report import RatedStep, ToolCallFilter, ToolReport, ToolStatistics
-from evaluation.tool_quality import compute_tool_report, format_model_usage, tool_report_to_json
-from evaluation.value_format import format_count, format_seconds
-from tools.registry import ToolProviderStatus, ToolRegistry
-from tools.tool import Tool
+from showhow.app.cli.output import AsJson, CommandError, emit
+from showhow.app.services import current_services
+from showhow.db.libraries import MODELS, PEOPLE
+from showhow.db.tool_report import RatedStep, ToolCallFilter, ToolReport, ToolStatistics
+from showhow.evaluation.tool_quality import compute_tool_report, format_model_usage, tool_report_to_json
+from showhow.evaluation.value_format import format_count, format_seconds
+from showhow.tools.registry import ToolProviderStatus, ToolRegistry
+from showhow.tools.tool import Tool
 
 
 def list_(*, as_json: AsJson = False) -> None:

@@ -8,26 +8,26 @@ from typing import Annotated, Any
 
 import typer
 
-from app.cli.drawn_options import draw_options
-from app.cli.output import AsJson, CommandError, emit
-from app.cli.removals import add_removal_commands
-from app.services import current_services
-from db.person_answers import ANSWER_STATUSES, COMPLETED, AnswerConditions
-from db.projects import find_project, get_project
-from db.removal_kinds import Kind
-from db.serialization import to_json_fields
-from db.trace_record import TRACE_STATUSES, TraceChange, TraceRecord, list_changes
-from db.traces import list_trace_summaries, load_trace
-from db.users import ADMIN, REVIEWER
-from evaluation.answer_table import iterate_person_answers, write_answer_table
-from evaluation.selection_usage import Report
-from evaluation.value_format import TABLE_WRITERS, format_count
-from fewshot_library.formats.format import ExportLosses
-from tasks import traces as tasks
-from tasks.progress import print_progress
-from tasks.task import open_atomically, require_role
-from tasks.trace_export import ExportTraces, export
-from tasks.traces import ImportTraces, RepeatTraces, ReplayTraces, parse_trace_id
+from showhow.app.cli.drawn_options import draw_options
+from showhow.app.cli.output import AsJson, CommandError, emit
+from showhow.app.cli.removals import add_removal_commands
+from showhow.app.services import current_services
+from showhow.db.person_answers import ANSWER_STATUSES, COMPLETED, AnswerConditions
+from showhow.db.projects import find_project, get_project
+from showhow.db.removal_kinds import Kind
+from showhow.db.serialization import to_json_fields
+from showhow.db.trace_record import TRACE_STATUSES, TraceChange, TraceRecord, list_changes
+from showhow.db.traces import list_trace_summaries, load_trace
+from showhow.db.users import ADMIN, REVIEWER
+from showhow.evaluation.answer_table import iterate_person_answers, write_answer_table
+from showhow.evaluation.selection_usage import Report
+from showhow.evaluation.value_format import TABLE_WRITERS, format_count
+from showhow.fewshot_library.formats.format import ExportLosses
+from showhow.tasks import traces as tasks
+from showhow.tasks.progress import print_progress
+from showhow.tasks.task import open_atomically, require_role
+from showhow.tasks.trace_export import ExportTraces, export
+from showhow.tasks.traces import ImportTraces, RepeatTraces, ReplayTraces, parse_trace_id
 
 MAX_OBSERVATION_CHARACTERS = 300
 """Characters of an observation that are printed; --json prints all."""

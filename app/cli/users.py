@@ -4,9 +4,9 @@ from typing import Annotated
 
 import typer
 
-from app.cli.output import AsJson, emit
-from app.services import current_services
-from db import users
+from showhow.app.cli.output import AsJson, emit
+from showhow.app.services import current_services
+from showhow.db import users
 
 app = typer.Typer(no_args_is_help=True, help="List people and change their roles.")
 

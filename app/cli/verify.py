@@ -12,7 +12,7 @@ from uuid import UUID
 
 import typer
 
-from app.cli.options import (
+from showhow.app.cli.options import (
     LimitOptions,
     PlayedMethodArguments,
     SampleOptions,
@@ -20,23 +20,23 @@ from app.cli.options import (
     parse_spec,
     with_options,
 )
-from app.cli.output import CommandError, emit
-from app.services import current_services
-from db import runs, verifications
-from db.leases import LEASE_SECONDS
-from db.models import Run
-from db.projects import find_project
-from db.renaming import name_run
-from evaluation.metrics import METRICS, format_means
-from evaluation.repairs import freeze_repairs, list_failures
-from evaluation.scoring import (
+from showhow.app.cli.output import CommandError, emit
+from showhow.app.services import current_services
+from showhow.db import runs, verifications
+from showhow.db.leases import LEASE_SECONDS
+from showhow.db.models import Run
+from showhow.db.projects import find_project
+from showhow.db.renaming import name_run
+from showhow.evaluation.metrics import METRICS, format_means
+from showhow.evaluation.repairs import freeze_repairs, list_failures
+from showhow.evaluation.scoring import (
     VerificationReport,
     describe_power,
     format_usage,
     load_figures,
     load_verification_report,
 )
-from evaluation.verify import (
+from showhow.evaluation.verify import (
     DEFAULT_CONCURRENCY,
     ExecutionOptions,
     add_world_project,
@@ -44,13 +44,13 @@ from evaluation.verify import (
     start_repair_verification,
     start_verification,
 )
-from evaluation.worker import Worker, WorkerOptions, follow_workers, share_verification
-from fewshot_library.library import LeakageError
-from runs.budget import MAX_CONCURRENT_QUESTIONS
-from runs.process import current_worker_id
-from runs.services import Services
-from tasks.progress import print_count, print_progress
-from tasks.task import author_name, fail_on_interrupt
+from showhow.evaluation.worker import Worker, WorkerOptions, follow_workers, share_verification
+from showhow.fewshot_library.library import LeakageError
+from showhow.runs.budget import MAX_CONCURRENT_QUESTIONS
+from showhow.runs.process import current_worker_id
+from showhow.runs.services import Services
+from showhow.tasks.progress import print_count, print_progress
+from showhow.tasks.task import author_name, fail_on_interrupt
 
 
 @dataclass(frozen=True)

@@ -10,23 +10,30 @@ from typing import Annotated, Any
 
 import typer
 
-from app.cli import world_questions
-from app.cli.consent import require_consent
-from app.cli.drawn_options import draw_options
-from app.cli.output import AsJson, CommandError, emit
-from app.cli.removals import add_removal_commands
-from app.services import current_services
-from db.removal_kinds import Kind
-from guard.files import open_regular
-from runs.services import Services
-from tasks import worlds as tasks
-from tasks.progress import print_progress
-from tasks.task import require_role
-from tasks.worlds import ExportWorld, GenerateWorld, ImportWorld, VerifyWorld
-from worlds.folder import world_folder
-from worlds.live import list_presets, read_preset
-from worlds.open import SearchProbe, SourceCallCheck, check_sources, choose_probe, list_worlds, read_world_metadata
-from worlds.source import Cell, TextSource
+from showhow.app.cli import world_questions
+from showhow.app.cli.consent import require_consent
+from showhow.app.cli.drawn_options import draw_options
+from showhow.app.cli.output import AsJson, CommandError, emit
+from showhow.app.cli.removals import add_removal_commands
+from showhow.app.services import current_services
+from showhow.db.removal_kinds import Kind
+from showhow.guard.files import open_regular
+from showhow.runs.services import Services
+from showhow.tasks import worlds as tasks
+from showhow.tasks.progress import print_progress
+from showhow.tasks.task import require_role
+from showhow.tasks.worlds import ExportWorld, GenerateWorld, ImportWorld, VerifyWorld
+from showhow.worlds.folder import world_folder
+from showhow.worlds.live import list_presets, read_preset
+from showhow.worlds.open import (
+    SearchProbe,
+    SourceCallCheck,
+    check_sources,
+    choose_probe,
+    list_worlds,
+    read_world_metadata,
+)
+from showhow.worlds.source import Cell, TextSource
 
 app = typer.Typer(no_args_is_help=True, help="Import, generate, add, list and query worlds.")
 add_removal_commands(app, Kind.WORLD)
@@ -60,7 +67,7 @@ def _format_size(metadata: dict[str, Any]) -> str:
 @app.command()
 def rename(name: str, new_name: str) -> None:
     """Rename a world; its projects and runs go on with it."""
-    from app.removals import rename_world  # noqa: PLC0415 - other verbs start without the store
+    from showhow.app.removals import rename_world  # noqa: PLC0415 - other verbs start without the store
 
     services = current_services()
     require_role(services, tasks.ADMIN)
@@ -208,9 +215,9 @@ def add(  # noqa: PLR0913 - every option of the verb is one parameter
     if (file is None) == (not preset):
         raise CommandError("name a description with --file FILE, or a built-in one with --preset NAME")
     # The clients of live worlds take 0.4 s to import.
-    from worlds.live.consent import list_sent_variables, load_former_consent  # noqa: PLC0415
-    from worlds.live.description import parse_live_config  # noqa: PLC0415
-    from worlds.live.world import add_live_world  # noqa: PLC0415
+    from showhow.worlds.live.consent import list_sent_variables, load_former_consent  # noqa: PLC0415
+    from showhow.worlds.live.description import parse_live_config  # noqa: PLC0415
+    from showhow.worlds.live.world import add_live_world  # noqa: PLC0415
 
     services = current_services()
     settings = services.settings

@@ -7,19 +7,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from app.cli.output import AsJson, CommandError, emit
-from app.services import current_services
-from fiction.questions.question_file import QUESTIONS_FILE, QuestionFile, QuestionFilter, QuestionSummary
-from runs.services import Services
-from tasks.progress import print_progress
-from tasks.task import open_atomically
-from worlds.folder import world_folder
-from worlds.neighbourhood import MAX_VALUES, RelationBranch, load_neighbourhood
-from worlds.open import read_world_metadata
-from worlds.source import GraphSource
+from showhow.app.cli.output import AsJson, CommandError, emit
+from showhow.app.services import current_services
+from showhow.fiction.questions.question_file import QUESTIONS_FILE, QuestionFile, QuestionFilter, QuestionSummary
+from showhow.runs.services import Services
+from showhow.tasks.progress import print_progress
+from showhow.tasks.task import open_atomically
+from showhow.worlds.folder import world_folder
+from showhow.worlds.neighbourhood import MAX_VALUES, RelationBranch, load_neighbourhood
+from showhow.worlds.open import read_world_metadata
+from showhow.worlds.source import GraphSource
 
 if TYPE_CHECKING:
-    from fiction.family import Family
+    from showhow.fiction.family import Family
 
 _PROGRESS_INTERVAL = 25
 """Traces between two lines of progress."""
@@ -50,9 +50,9 @@ def show_family(
 ) -> None:
     """Print a person's family, from grandparents to grandchildren."""
     # Universes need NumPy, which takes 0.2 s to import.
-    from fiction.family import GraphKinshipSource, build_family, build_universe_family  # noqa: PLC0415
-    from fiction.generator.world_files import UNIVERSE_FILE  # noqa: PLC0415
-    from fiction.universe.universe import Universe  # noqa: PLC0415
+    from showhow.fiction.family import GraphKinshipSource, build_family, build_universe_family  # noqa: PLC0415
+    from showhow.fiction.generator.world_files import UNIVERSE_FILE  # noqa: PLC0415
+    from showhow.fiction.universe.universe import Universe  # noqa: PLC0415
 
     services = current_services()
     file = _checked_folder(services, name) / UNIVERSE_FILE
@@ -87,9 +87,9 @@ def questions(  # noqa: PLR0913, PLR0917 - every option of the verb is one param
 def trace(name: str, question: str, *, as_json: AsJson = False) -> None:
     """Make the gold trace of a generated question by running the tools, and print it; nothing is stored."""
     # Loaded only by this verb.
-    from app.cli.traces import format_trace  # noqa: PLC0415
-    from evaluation.gold_demonstrations import make_world_gold_trace  # noqa: PLC0415
-    from fewshot_library.formats.showhow import record_to_json  # noqa: PLC0415
+    from showhow.app.cli.traces import format_trace  # noqa: PLC0415
+    from showhow.evaluation.gold_demonstrations import make_world_gold_trace  # noqa: PLC0415
+    from showhow.fewshot_library.formats.showhow import record_to_json  # noqa: PLC0415
 
     services = current_services()
     file = _open_questions(services, name)
@@ -116,10 +116,10 @@ def traces(  # noqa: PLR0913 - every option of the verb is one parameter
 ) -> None:
     """Write the gold traces of a generated world's questions to a file; failures are printed with their reason."""
     # Loaded only by this verb.
-    from evaluation.gold_demonstrations import check_gold_skills, make_world_gold_traces  # noqa: PLC0415
-    from fewshot_library.formats.showhow import record_to_json  # noqa: PLC0415
-    from reasoners.base import ReasonerError  # noqa: PLC0415
-    from reasoners.registry import UnknownReasoner  # noqa: PLC0415
+    from showhow.evaluation.gold_demonstrations import check_gold_skills, make_world_gold_traces  # noqa: PLC0415
+    from showhow.fewshot_library.formats.showhow import record_to_json  # noqa: PLC0415
+    from showhow.reasoners.base import ReasonerError  # noqa: PLC0415
+    from showhow.reasoners.registry import UnknownReasoner  # noqa: PLC0415
 
     services = current_services()
     file = _open_questions(services, name)

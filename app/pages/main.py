@@ -10,9 +10,9 @@ from pathlib import Path
 
 import streamlit as st
 
-from app.documentation import HELP_PATH, read_help_page
-from app.streamlit_sessions import pop_notice
-from app.widgets.page_layout import (
+from showhow.app.documentation import HELP_PATH, read_help_page
+from showhow.app.streamlit_sessions import pop_notice
+from showhow.app.widgets.page_layout import (
     STATIC_FOLDER,
     PageHelp,
     apply_style_sheet,
@@ -20,7 +20,7 @@ from app.widgets.page_layout import (
     release_removed_widgets,
     show_help_button,
 )
-from app.widgets.person import (
+from showhow.app.widgets.person import (
     acting_services,
     ask_for_confirmation,
     confirmation_cookies,
@@ -28,13 +28,13 @@ from app.widgets.person import (
     show_invitation,
     show_user_menu,
 )
-from app.widgets.queue import current_project, show_missing_project
-from app.widgets.tour import TOUR_COOKIE, is_tour_ended, show_tour
-from app.widgets.url_state import LIBRARY_VIEWS, WORLD_VIEWS, clear_url_parameters
-from db import projects
-from db.database import Database
-from db.models import User
-from fewshot_library.encoder import SentenceEncoder
+from showhow.app.widgets.queue import current_project, show_missing_project
+from showhow.app.widgets.tour import TOUR_COOKIE, is_tour_ended, show_tour
+from showhow.app.widgets.url_state import LIBRARY_VIEWS, WORLD_VIEWS, clear_url_parameters
+from showhow.db import projects
+from showhow.db.database import Database
+from showhow.db.models import User
+from showhow.fewshot_library.encoder import SentenceEncoder
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,15 +18,15 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse
 
-from app.widgets.page_layout import format_sentence, read_asset
-from app.widgets.person import is_from_this_machine
-from app.widgets.queue import OpenedTrace, derive_id, signing_key
-from db import recording, review, users
-from db.database import Database, StoreError
-from db.models import Draft, Trace, User
-from db.types import MAX_TEXT_CHARACTERS
-from db.unsent_questions import save_unsent_question
-from runs.services import Services
+from showhow.app.widgets.page_layout import format_sentence, read_asset
+from showhow.app.widgets.person import is_from_this_machine
+from showhow.app.widgets.queue import OpenedTrace, derive_id, signing_key
+from showhow.db import recording, review, users
+from showhow.db.database import Database, StoreError
+from showhow.db.models import Draft, Trace, User
+from showhow.db.types import MAX_TEXT_CHARACTERS
+from showhow.db.unsent_questions import save_unsent_question
+from showhow.runs.services import Services
 
 MAX_DRAFT_BYTES = MAX_TEXT_CHARACTERS
 """A longer text could not be stored as a step either."""

@@ -10,28 +10,28 @@ from uuid import UUID
 import streamlit as st
 from pydantic import ValidationError
 
-from app.widgets.page_layout import escape_markdown, format_sentence
-from app.widgets.table import TableCell, show_table
-from app.widgets.url_state import APPROVED, go_to_library
-from db import libraries
-from db.database import Database, StoreError
-from db.gold_visibility import is_gold_of_world_visible
-from db.libraries import Demonstration, DemonstrationFacets, DemonstrationFilter, LibraryVersion
-from db.models import Project
-from db.projects import ASKED_IN, list_projects, set_tools
-from db.question_list import list_question_kinds
-from db.trace_record import TraceRecord
-from db.users import ADMIN, has_acting_role
-from evaluation.gold_comparison import can_compare, compare_with_gold, find_gold_reasoning, summarize_verdicts
-from evaluation.gold_reasoning import GoldReasoning
-from fewshot_library.library import LibraryDifference, LibraryStatistics, compare_versions, compute_statistics
-from fiction.generator.world_files import FACT_SOURCES_FILE
-from folder_names import is_safe_name
-from runs.services import Services
-from settings import DEFAULT_LIBRARY
-from tools.registry import ToolRegistry, name_tools_by_title
-from worlds.folder import list_world_names
-from worlds.open import NO_WORLD, read_world_metadata
+from showhow.app.widgets.page_layout import escape_markdown, format_sentence
+from showhow.app.widgets.table import TableCell, show_table
+from showhow.app.widgets.url_state import APPROVED, go_to_library
+from showhow.db import libraries
+from showhow.db.database import Database, StoreError
+from showhow.db.gold_visibility import is_gold_of_world_visible
+from showhow.db.libraries import Demonstration, DemonstrationFacets, DemonstrationFilter, LibraryVersion
+from showhow.db.models import Project
+from showhow.db.projects import ASKED_IN, list_projects, set_tools
+from showhow.db.question_list import list_question_kinds
+from showhow.db.trace_record import TraceRecord
+from showhow.db.users import ADMIN, has_acting_role
+from showhow.evaluation.gold_comparison import can_compare, compare_with_gold, find_gold_reasoning, summarize_verdicts
+from showhow.fewshot_library.library import LibraryDifference, LibraryStatistics, compare_versions, compute_statistics
+from showhow.fiction.generator.world_files import FACT_SOURCES_FILE
+from showhow.folder_names import is_safe_name
+from showhow.oracles.reasoning import GoldReasoning
+from showhow.runs.services import Services
+from showhow.settings import DEFAULT_LIBRARY
+from showhow.tools.registry import ToolRegistry, name_tools_by_title
+from showhow.worlds.folder import list_world_names
+from showhow.worlds.open import NO_WORLD, read_world_metadata
 
 LibraryStamp = tuple[UUID | None, tuple[int, UUID | None]]
 """Cache key: the id of the version, and a fingerprint of the approved traces."""

@@ -7,10 +7,10 @@ from collections.abc import Callable
 
 import streamlit as st
 
-from app.jobs import JobError
-from app.widgets.page_layout import format_sentence
-from db.database import StoreError
-from worlds.folder import WorldError
+from showhow.app.jobs import JobError
+from showhow.app.widgets.page_layout import format_sentence
+from showhow.db.database import StoreError
+from showhow.worlds.folder import WorldError
 
 ERRORS = (StoreError, WorldError, JobError)
 """The refusals of an act, which stay in its dialog."""

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from db.models import Step
-from reasoners.skills.skill import SkillSteps, read_reply
-from reasoners.skills.values import AnswersReply, AnswerValue, Quotation, format_values
-from reasoners.sources import SOURCE_TOOLS
+from showhow.db.models import Step
+from showhow.reasoners.skills.skill import SkillSteps, read_reply
+from showhow.reasoners.skills.values import AnswersReply, AnswerValue, Quotation, format_values
+from showhow.reasoners.sources import SOURCE_TOOLS
 
 MAX_LISTED = 12
 """Pruned relations or facts that a card names; of the others it has the number."""

@@ -2,10 +2,10 @@
 
 import streamlit as st
 
-from app.guideline_text import render_guidelines
-from db.database import Database
-from db.guideline_pictures import load_pictures
-from db.models import Project
+from showhow.app.guideline_text import render_guidelines
+from showhow.db.database import Database
+from showhow.db.guideline_pictures import load_pictures
+from showhow.db.models import Project
 
 
 def show_guidelines(database: Database, project: Project, text: str | None = None) -> None:

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 
 import streamlit as st
 
-from app.jobs import Job, JobError
-from app.services import jobs
-from app.widgets.page_layout import escape_markdown, format_sentence
-from app.widgets.url_state import go_to_world
-from db.database import Database, StoreError
-from db.users import ADMIN, REVIEWER, authorize, has_acting_role
-from worlds.folder import ScratchFolder
+from showhow.app.jobs import Job, JobError
+from showhow.app.services import jobs
+from showhow.app.widgets.page_layout import escape_markdown, format_sentence
+from showhow.app.widgets.url_state import go_to_world
+from showhow.db.database import Database, StoreError
+from showhow.db.users import ADMIN, REVIEWER, authorize, has_acting_role
+from showhow.worlds.folder import ScratchFolder
 
 WORLD_JOB = "world"
 """The kind of jobs that generate or import a world; the job's name is that of the world."""

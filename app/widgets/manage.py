@@ -7,16 +7,16 @@ from uuid import UUID
 
 import streamlit as st
 
-from app import removals
-from app.widgets.dialog_acts import ERRORS, act_in_dialog, forget_outcome, show_outcome
-from app.widgets.page_layout import escape_markdown, format_sentence
-from app.widgets.url_state import clear_url_parameters
-from db.models import Run
-from db.removal_kinds import Kind
-from db.removals import RemovalEffect
-from db.renaming import MAX_TITLE_LENGTH, name_run, roles_for_run
-from db.users import has_acting_role
-from runs.services import Services
+from showhow.app import removals
+from showhow.app.widgets.dialog_acts import ERRORS, act_in_dialog, forget_outcome, show_outcome
+from showhow.app.widgets.page_layout import escape_markdown, format_sentence
+from showhow.app.widgets.url_state import clear_url_parameters
+from showhow.db.models import Run
+from showhow.db.removal_kinds import Kind
+from showhow.db.removals import RemovalEffect
+from showhow.db.renaming import MAX_TITLE_LENGTH, name_run, roles_for_run
+from showhow.db.users import has_acting_role
+from showhow.runs.services import Services
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from app.widgets.form_cards import (
+from showhow.app.widgets.form_cards import (
     CardGroup,
     CardLine,
     FormCard,
@@ -30,11 +30,11 @@ from app.widgets.form_cards import (
     list_sources,
     read_values,
 )
-from db.models import SPAN_SKILL, Step
-from evaluation.value_format import format_count
-from reasoners.answers.normalization import answers_equal
-from reasoners.atomr.skills import PLAN, PlanNode, PlanReply
-from reasoners.baselines.graph_skills import (
+from showhow.db.models import SPAN_SKILL, Step
+from showhow.evaluation.value_format import format_count
+from showhow.reasoners.answers.normalization import answers_equal
+from showhow.reasoners.atomr.skills import PLAN, PlanNode, PlanReply
+from showhow.reasoners.baselines.graph_skills import (
     ANSWER_WALK,
     ENOUGH,
     MEMORY,
@@ -44,13 +44,13 @@ from reasoners.baselines.graph_skills import (
     WeighedFact,
     WeighedRelation,
 )
-from reasoners.baselines.single_call import vote_over_sets
-from reasoners.baselines.skills import COT_ANSWER, REASON_SENTENCE, SELF_ASK
-from reasoners.geek.skills import CONCLUDE
-from reasoners.pdrr.skills import ANSWER_TRIPLES, BEST_CHAIN, PRUNE_TRIPLES, RELATIONS, TRIPLES, TriplesReply
-from reasoners.pdrr.triples import ScheduledTriple, Triple, is_unknown, schedule_triples
-from reasoners.skills.skill import SkillSteps, read_reply, skill_name
-from reasoners.skills.values import AnswersReply, ReasonedReply, fill_references, format_values
+from showhow.reasoners.baselines.single_call import vote_over_sets
+from showhow.reasoners.baselines.skills import COT_ANSWER, REASON_SENTENCE, SELF_ASK
+from showhow.reasoners.geek.skills import CONCLUDE
+from showhow.reasoners.pdrr.skills import ANSWER_TRIPLES, BEST_CHAIN, PRUNE_TRIPLES, RELATIONS, TRIPLES, TriplesReply
+from showhow.reasoners.pdrr.triples import ScheduledTriple, Triple, is_unknown, schedule_triples
+from showhow.reasoners.skills.skill import SkillSteps, read_reply, skill_name
+from showhow.reasoners.skills.values import AnswersReply, ReasonedReply, fill_references, format_values
 
 MAX_KEPT = 20
 """Facts of a walk that a card lists one by one."""

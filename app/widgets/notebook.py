@@ -13,21 +13,21 @@ from uuid import UUID
 
 import streamlit as st
 
-from app.widgets.component_values import ANY_NUMBER, ValueForm, read_action
-from app.widgets.method_forms import build_method_form
-from app.widgets.observation import MAX_ITEMS, MAX_ITEMS_ON_REQUEST, build_observation_view
-from app.widgets.page_layout import read_asset
-from app.widgets.step_notes import NOTED_STEP, list_note_data
-from app.widgets.url_state import clear_url_parameters, get_url_parameter
-from db.models import SPAN_SKILL, Step
-from db.review_queue import StepOutline
-from db.trace_record import TraceRecord
-from evaluation.value_format import format_count, format_money, format_seconds, format_tokens
-from fewshot_library.formats.showhow import format_trace_json, format_trace_markdown
-from reasoners.mentions import NameLookup
-from reasoners.provenance import describe_origin
-from tools.registry import argument_label, name_tools_by_title, tool_title
-from tools.search import DEFAULT_RESULTS, MAX_RESULTS, websearch, wikisearch
+from showhow.app.widgets.component_values import ANY_NUMBER, ValueForm, read_action
+from showhow.app.widgets.method_forms import build_method_form
+from showhow.app.widgets.observation import MAX_ITEMS, MAX_ITEMS_ON_REQUEST, build_observation_view
+from showhow.app.widgets.page_layout import read_asset
+from showhow.app.widgets.step_notes import NOTED_STEP, list_note_data
+from showhow.app.widgets.url_state import clear_url_parameters, get_url_parameter
+from showhow.db.models import SPAN_SKILL, Step
+from showhow.db.review_queue import StepOutline
+from showhow.db.trace_record import TraceRecord
+from showhow.evaluation.value_format import format_count, format_money, format_seconds, format_tokens
+from showhow.fewshot_library.formats.showhow import format_trace_json, format_trace_markdown
+from showhow.reasoners.mentions import NameLookup
+from showhow.reasoners.provenance import describe_origin
+from showhow.tools.registry import argument_label, name_tools_by_title, tool_title
+from showhow.tools.search import DEFAULT_RESULTS, MAX_RESULTS, websearch, wikisearch
 
 USAGE_LABELS = {"thought": "to write the step", "tool": "inside the tool"}
 UsageData = Mapping[str, Any]

@@ -10,9 +10,9 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from db.models import Step
-from reasoners.mentions import NameLookup, find_values
-from tools.limits import cut_total
+from showhow.db.models import Step
+from showhow.reasoners.mentions import NameLookup, find_values
+from showhow.tools.limits import cut_total
 
 View = dict[str, Any]
 

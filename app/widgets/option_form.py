@@ -5,8 +5,8 @@ from typing import Any
 
 import streamlit as st
 
-from app.widgets.page_layout import escape_markdown
-from option_fields import OptionField, list_options
+from showhow.app.widgets.page_layout import escape_markdown
+from showhow.option_fields import OptionField, list_options
 
 
 def describe_options(request: type) -> dict[str, str]:

@@ -13,8 +13,8 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
-from app.widgets.url_state import get_url_parameter, go_to_view
-from tools.registry import name_tools_by_title
+from showhow.app.widgets.url_state import get_url_parameter, go_to_view
+from showhow.tools.registry import name_tools_by_title
 
 _TECHNICAL_NAME = re.compile(r"\S+[._/\\]\w")
 _CODE = re.compile(r"(`(?:showhow |\?you=)[^`]{1,200}`)")

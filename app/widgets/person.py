@@ -21,15 +21,15 @@ from uuid import UUID
 import streamlit as st
 import streamlit.runtime
 
-from app.origin import LOCAL_MARK, LOCAL_TOKEN
-from app.services import current_services
-from app.widgets.page_layout import choose_theme, escape_markdown, format_sentence
-from app.widgets.table import TableCell, show_table
-from db import users
-from db.database import Database, StoreError
-from db.models import Project, User
-from db.projects import DEFAULT_INSTRUCTION
-from runs.services import Services
+from showhow.app.origin import LOCAL_MARK, LOCAL_TOKEN
+from showhow.app.services import current_services
+from showhow.app.widgets.page_layout import choose_theme, escape_markdown, format_sentence
+from showhow.app.widgets.table import TableCell, show_table
+from showhow.db import users
+from showhow.db.database import Database, StoreError
+from showhow.db.models import Project, User
+from showhow.db.projects import DEFAULT_INSTRUCTION
+from showhow.runs.services import Services
 
 COOKIE_PREFIX = "showhow_you_"
 SECRET_FILE = "cookie_secret"  # noqa: S105 - the name of a file

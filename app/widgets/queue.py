@@ -18,16 +18,16 @@ from uuid import UUID
 
 import streamlit as st
 
-from app.widgets.page_layout import (
+from showhow.app.widgets.page_layout import (
     escape_markdown,
 )
-from app.widgets.url_state import clear_url_parameters
-from db import projects, queue, recording, traces, users
-from db.database import Conflict, Database, RowNotFound
-from db.models import Project, Question, Trace, User
-from db.trace_record import TraceRecord
-from db.types import utc_now
-from runs.services import Services
+from showhow.app.widgets.url_state import clear_url_parameters
+from showhow.db import projects, queue, recording, traces, users
+from showhow.db.database import Conflict, Database, RowNotFound
+from showhow.db.models import Project, Question, Trace, User
+from showhow.db.trace_record import TraceRecord
+from showhow.db.types import utc_now
+from showhow.runs.services import Services
 
 CHOSEN_PROJECT = "chosen_project"
 """The key of the name and the id of the project that was chosen last in this session."""

@@ -6,11 +6,11 @@ from uuid import UUID
 
 import streamlit as st
 
-from app.widgets.job_panel import REPEAT_JOB, explain_roles, may_start, show_verb_job, start_verb_job
-from app.widgets.page_layout import escape_markdown, format_sentence
-from db.database import StoreError
-from db.models import Step
-from db.repetitions import (
+from showhow.app.widgets.job_panel import REPEAT_JOB, explain_roles, may_start, show_verb_job, start_verb_job
+from showhow.app.widgets.page_layout import escape_markdown, format_sentence
+from showhow.db.database import StoreError
+from showhow.db.models import Step
+from showhow.db.repetitions import (
     FAILS,
     NEEDS_LINK,
     OTHER_NAMES,
@@ -21,15 +21,15 @@ from db.repetitions import (
     read_repetition,
     store_repetition,
 )
-from db.trace_record import NOT_TRIED, TraceRecord
-from db.traces import load_trace
-from db.users import ADMIN, REVIEWER, acting_person, has_acting_role, register_user
-from evaluation.repetition import read_state
-from reasoners.linking import ArgumentToLink, LinkOffer, list_arguments_to_link
-from runs.services import Services
-from tasks.task import dump_call
-from tasks.traces import RepeatTraces, repeat
-from tools.registry import argument_label
+from showhow.db.trace_record import NOT_TRIED, TraceRecord
+from showhow.db.traces import load_trace
+from showhow.db.users import ADMIN, REVIEWER, acting_person, has_acting_role, register_user
+from showhow.evaluation.repetition import read_state
+from showhow.reasoners.linking import ArgumentToLink, LinkOffer, list_arguments_to_link
+from showhow.runs.services import Services
+from showhow.tasks.task import dump_call
+from showhow.tasks.traces import RepeatTraces, repeat
+from showhow.tools.registry import argument_label
 
 STATE_LABELS = {
     OTHER_NAMES: "works for other names",

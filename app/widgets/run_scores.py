@@ -6,14 +6,21 @@ from uuid import UUID
 
 import streamlit as st
 
-from app.widgets.job_panel import JUDGING_JOB, SCORING_JOB, explain_roles, may_start, show_verb_job, start_verb_job
-from app.widgets.page_layout import escape_markdown, format_sentence
-from app.widgets.table import TableCell, show_table
-from db import comparisons
-from db.database import Database, StoreError
-from db.models import Project, Run
-from db.review import add_labels
-from evaluation.model_judges import (
+from showhow.app.widgets.job_panel import (
+    JUDGING_JOB,
+    SCORING_JOB,
+    explain_roles,
+    may_start,
+    show_verb_job,
+    start_verb_job,
+)
+from showhow.app.widgets.page_layout import escape_markdown, format_sentence
+from showhow.app.widgets.table import TableCell, show_table
+from showhow.db import comparisons
+from showhow.db.database import Database, StoreError
+from showhow.db.models import Project, Run
+from showhow.db.review import add_labels
+from showhow.evaluation.model_judges import (
     MIN_LABELS,
     JudgingOptions,
     list_judges,
@@ -21,15 +28,15 @@ from evaluation.model_judges import (
     report_preferences,
     report_ratings,
 )
-from evaluation.predictions import list_run_metrics
-from evaluation.scoring import label_runs, load_metric_figures
-from evaluation.shared_model import TotalLimits
-from llm.profiles import ProfileError
-from llm.types import DEFAULT_PROFILE_NAME
-from runs.budget import MAX_CONCURRENT_QUESTIONS
-from runs.services import Services
-from tasks.scores import JudgeRun, ScoreRun, judge_answers, score_answers
-from tasks.task import dump_call
+from showhow.evaluation.predictions import list_run_metrics
+from showhow.evaluation.scoring import label_runs, load_metric_figures
+from showhow.evaluation.shared_model import TotalLimits
+from showhow.llm.profiles import ProfileError
+from showhow.llm.types import DEFAULT_PROFILE_NAME
+from showhow.runs.budget import MAX_CONCURRENT_QUESTIONS
+from showhow.runs.services import Services
+from showhow.tasks.scores import JudgeRun, ScoreRun, judge_answers, score_answers
+from showhow.tasks.task import dump_call
 
 HELP_TEXTS = {"score": "Score the stored answers by a metric.", "judge": "Have a model judge the answers."}
 LABEL_EXTENSIONS = ["csv", "jsonl"]

@@ -6,12 +6,12 @@ from math import exp
 
 import streamlit as st
 
-from app.widgets.page_layout import escape_html, escape_markdown
-from fewshot_library.dpp import Pick
-from fewshot_library.library import LoadedLibrary, SelectedDemonstrations, list_actions
-from fewshot_library.selection import DEFAULT_ALPHA, DEFAULT_GAMMA, SELECTION_MODES, SelectionConfig
-from fewshot_library.sequence_similarity import DISTANCES
-from tools.registry import tool_title
+from showhow.app.widgets.page_layout import escape_html, escape_markdown
+from showhow.fewshot_library.dpp import Pick
+from showhow.fewshot_library.library import LoadedLibrary, SelectedDemonstrations, list_actions
+from showhow.fewshot_library.selection import DEFAULT_ALPHA, DEFAULT_GAMMA, SELECTION_MODES, SelectionConfig
+from showhow.fewshot_library.sequence_similarity import DISTANCES
+from showhow.tools.registry import tool_title
 
 _SELECTION_LABELS = {
     "dpp": "Relevant + diverse (DPP)",

@@ -4,14 +4,14 @@ from uuid import UUID
 
 import streamlit as st
 
-from app.widgets.page_layout import browser_zone, escape_markdown, format_sentence
-from app.widgets.table import TableCell, show_table
-from db import review, users
-from db.database import Database, StoreError
-from db.models import Step, User
-from db.review import STEP_NOTE_ASPECT, STEP_NOTE_KINDS
-from db.trace_record import TraceRecord, list_changes
-from tools.registry import tool_title
+from showhow.app.widgets.page_layout import browser_zone, escape_markdown, format_sentence
+from showhow.app.widgets.table import TableCell, show_table
+from showhow.db import review, users
+from showhow.db.database import Database, StoreError
+from showhow.db.models import Step, User
+from showhow.db.review import STEP_NOTE_ASPECT, STEP_NOTE_KINDS
+from showhow.db.trace_record import TraceRecord, list_changes
+from showhow.tools.registry import tool_title
 
 STEP_NOTE_LABELS = {
     "comment": "Comment",

@@ -10,8 +10,8 @@ from typing import Any
 
 import streamlit as st
 
-from app.widgets.component_values import read_picks, read_target
-from app.widgets.page_layout import read_asset
+from showhow.app.widgets.component_values import read_picks, read_target
+from showhow.app.widgets.page_layout import read_asset
 
 
 @dataclass(frozen=True, slots=True)

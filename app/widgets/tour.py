@@ -4,9 +4,9 @@ from dataclasses import dataclass
 
 import streamlit as st
 
-from db.database import Database
-from db.models import User
-from db.users import REVIEWER, has_acted
+from showhow.db.database import Database
+from showhow.db.models import User
+from showhow.db.users import REVIEWER, has_acted
 
 TOUR_COOKIE = "showhow_tour"
 """The cookie, and the value of the session, that say that this browser has ended or skipped the tour."""

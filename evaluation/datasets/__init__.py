@@ -3,18 +3,28 @@
 from collections.abc import Iterable
 from pathlib import Path
 
-from db.database import RowNotFound
-from evaluation.datasets.graph_answers import COMPMIX, CWQ, GRAILQA, MINTAKA, PATHQUESTION, WEBQSP
-from evaluation.datasets.layouts import ColumnNames
-from evaluation.datasets.open_domain_answers import DROP, FRAMES, KILT, POPQA, SQUAD, TRIVIAQA
-from evaluation.datasets.reader import AUTO, QuestionReader, UnreadRecord, open_questions
-from evaluation.datasets.record import CSV, JSONL, QuestionFormat, QuestionRecord, UnreadableRecord
-from evaluation.datasets.sparql_answers import LCQUAD2, QALD, SOLVED_QALD, SPINACH
-from evaluation.datasets.text_answers import ATOMR, BLENDQA, CRAG, HOTPOTQA, MUSIQUE, PHANTOMWIKI, STRATEGYQA, TWO_WIKI
-from fiction.questions.question_file import QUESTIONS_FILE
-from guard.plugins import Registry
-from worlds.folder import world_folder
-from worlds.input_files import MalformedFile
+from showhow.db.database import RowNotFound
+from showhow.db.question_record import QuestionRecord
+from showhow.evaluation.datasets.graph_answers import COMPMIX, CWQ, GRAILQA, MINTAKA, PATHQUESTION, WEBQSP
+from showhow.evaluation.datasets.layouts import ColumnNames
+from showhow.evaluation.datasets.open_domain_answers import DROP, FRAMES, KILT, POPQA, SQUAD, TRIVIAQA
+from showhow.evaluation.datasets.reader import AUTO, QuestionReader, UnreadRecord, open_questions
+from showhow.evaluation.datasets.record import CSV, JSONL, QuestionFormat, UnreadableRecord
+from showhow.evaluation.datasets.sparql_answers import LCQUAD2, QALD, SOLVED_QALD, SPINACH
+from showhow.evaluation.datasets.text_answers import (
+    ATOMR,
+    BLENDQA,
+    CRAG,
+    HOTPOTQA,
+    MUSIQUE,
+    PHANTOMWIKI,
+    STRATEGYQA,
+    TWO_WIKI,
+)
+from showhow.fiction.questions.question_file import QUESTIONS_FILE
+from showhow.guard.plugins import Registry
+from showhow.worlds.folder import world_folder
+from showhow.worlds.input_files import MalformedFile
 
 QUESTION_FORMATS = Registry(
     "question_formats",

@@ -16,12 +16,13 @@ from functools import partial
 from itertools import islice
 from typing import Any
 
-from db.database import StoreError
-from evaluation.datasets.record import QuestionRecord, make_gold
-from runs.services import Services
-from worlds import terms
-from worlds.folder import WorldError
-from worlds.source import Entity, GraphSource, SourceError
+from showhow.db.database import StoreError
+from showhow.db.question_record import QuestionRecord
+from showhow.evaluation.datasets.record import make_gold
+from showhow.runs.services import Services
+from showhow.worlds import terms
+from showhow.worlds.folder import WorldError
+from showhow.worlds.source import Entity, GraphSource, SourceError
 
 _RECORDS_AT_ONCE = 100
 """The records whose ids are looked up together."""

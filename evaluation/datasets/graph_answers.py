@@ -10,10 +10,10 @@ and `en_true_answer`. CompMix: `answers` [{id, label}] as they are, with dates a
 import re
 from typing import Any
 
-from evaluation.datasets.record import (
+from showhow.db.question_record import QuestionRecord
+from showhow.evaluation.datasets.record import (
     Fields,
     QuestionFormat,
-    QuestionRecord,
     UnreadableRecord,
     distinct_golds,
     format_value,
@@ -25,8 +25,8 @@ from evaluation.datasets.record import (
     require_text,
     without,
 )
-from reasoners.answers.dates_and_numbers import DateNotation
-from worlds import terms
+from showhow.reasoners.answers.dates_and_numbers import DateNotation
+from showhow.worlds import terms
 
 _QID = re.compile(r"Q[1-9]\d*")
 _ESCAPED_CHARACTER = re.compile(r"\\u([0-9A-Fa-f]{4})")

@@ -14,7 +14,7 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
-from evaluation.datasets.question_documents import (
+from showhow.evaluation.datasets.question_documents import (
     find_list_name,
     has_records_by_id,
     iter_records_by_id,
@@ -23,7 +23,7 @@ from evaluation.datasets.question_documents import (
     name_classes,
     read_class_labels,
 )
-from evaluation.datasets.record import (
+from showhow.evaluation.datasets.record import (
     ALTERNATIVES_NAMES,
     ANSWER_NAMES,
     TEXT_NAMES,
@@ -31,10 +31,10 @@ from evaluation.datasets.record import (
     parse_cells,
     standardize_name,
 )
-from guard.files import open_regular
-from guard.input_bounds import MAX_LINE_BYTES, InputBoundExceeded
-from guard.workbook_input import MAGIC, UnreadableWorkbook, iterate_sheets
-from worlds.input_files import (
+from showhow.guard.files import open_regular
+from showhow.guard.input_bounds import MAX_LINE_BYTES, InputBoundExceeded
+from showhow.guard.workbook_input import MAGIC, UnreadableWorkbook, iterate_sheets
+from showhow.worlds.input_files import (
     PARQUET_MAGIC,
     MalformedFile,
     decode_line,
@@ -47,7 +47,7 @@ from worlds.input_files import (
     read_text_file,
     reading,
 )
-from worlds.terms import strip_marks
+from showhow.worlds.terms import strip_marks
 
 SAMPLE_SIZE = 20
 """The records that a format is detected from."""

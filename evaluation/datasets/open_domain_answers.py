@@ -13,12 +13,12 @@ split, where numbers and dates are alternatives. FRAMES: `Prompt`, `Answer`, `re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from db.unanswerable import UnanswerableReason
-from evaluation.datasets.graph_answers import find_qid
-from evaluation.datasets.record import (
+from showhow.db.question_record import QuestionRecord
+from showhow.db.unanswerable import UnanswerableReason
+from showhow.evaluation.datasets.graph_answers import find_qid
+from showhow.evaluation.datasets.record import (
     Fields,
     QuestionFormat,
-    QuestionRecord,
     UnreadableRecord,
     distinct_golds,
     format_value,
@@ -29,8 +29,8 @@ from evaluation.datasets.record import (
     unanswerable_gold,
     without,
 )
-from worlds import terms
-from worlds.input_files import restore_rows
+from showhow.worlds import terms
+from showhow.worlds.input_files import restore_rows
 
 
 def make_alternatives(values: Iterable[Any], entity: str | None = None) -> list[dict[str, Any]]:

@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from evaluation.datasets.record import TEXT_NAMES
-from worlds.input_files import restore_rows
+from showhow.evaluation.datasets.record import TEXT_NAMES
+from showhow.worlds.input_files import restore_rows
 
 LIST_NAMES = ("questions", "Questions", "data", "Data", "rows")
 """The fields of a JSON document that may hold its list of questions."""

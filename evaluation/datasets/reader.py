@@ -13,23 +13,23 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
-from db.unanswerable import find_gold_reason
-from evaluation.datasets.gold_names import find_bare_id
-from evaluation.datasets.layouts import ColumnNames, Layout, describe_fields, open_layout
-from evaluation.datasets.record import (
+from showhow.db.question_record import QuestionRecord
+from showhow.db.unanswerable import find_gold_reason
+from showhow.evaluation.datasets.gold_names import find_bare_id
+from showhow.evaluation.datasets.layouts import ColumnNames, Layout, describe_fields, open_layout
+from showhow.evaluation.datasets.record import (
     CSV,
     JSONL,
     Fields,
     QuestionFormat,
-    QuestionRecord,
     UnreadableRecord,
     describe_type,
     parse_record,
 )
-from evaluation.value_format import format_count
-from guard.plugins import Registry
-from worlds.folder import WorldError
-from worlds.input_files import MalformedFile
+from showhow.evaluation.value_format import format_count
+from showhow.guard.plugins import Registry
+from showhow.worlds.folder import WorldError
+from showhow.worlds.input_files import MalformedFile
 
 AUTO = "auto"
 """The format is detected from the structure of the first records."""

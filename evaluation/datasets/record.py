@@ -6,17 +6,18 @@ answers means that a correct answer names all of them; of `answer_0`, `answer_1`
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from math import isfinite
 from pathlib import Path
 from typing import Any
 
-from db.types import UnstorableValue, check_storable_json, dump_json
-from db.unanswerable import UnanswerableReason, write_unanswerable
-from evaluation.value_format import restore_cell
-from reasoners.answers.dates_and_numbers import DateNotation
-from worlds import terms
-from worlds.input_files import MalformedFile
+from showhow.db.question_record import QuestionRecord
+from showhow.db.types import UnstorableValue, check_storable_json, dump_json
+from showhow.db.unanswerable import UnanswerableReason, write_unanswerable
+from showhow.evaluation.value_format import restore_cell
+from showhow.reasoners.answers.dates_and_numbers import DateNotation
+from showhow.worlds import terms
+from showhow.worlds.input_files import MalformedFile
 
 Fields = Mapping[str, Any]
 """One record of a file as it was read."""
@@ -29,25 +30,6 @@ _TYPE_NAMES = {
 
 class UnreadableRecord(ValueError):
     """A record cannot be read as a question; the message says why, without its position in the file."""
-
-
-@dataclass(frozen=True, slots=True)
-class QuestionRecord:
-    """A question with its gold answers {"text", "entity", "aliases"}; "aliases" may be missing.
-
-    A correct answer names all gold answers; an answer is named by its text or by any alias. A hop of the decomposition
-    has "subject", "subject_id", "relation", "pid", "object", "object_id" and possibly more. `details` holds fields of
-    the file under their original names, unchanged.
-    """
-
-    text: str
-    source_id: str | None = None
-    dataset: str | None = None
-    split: str | None = None
-    kind: str | None = None
-    gold_answers: list[dict[str, Any]] = field(default_factory=list)
-    decomposition: list[dict[str, Any]] = field(default_factory=list)
-    details: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,11 +17,11 @@ from collections.abc import Iterator
 from typing import Any
 from urllib.parse import unquote
 
-from evaluation.datasets.graph_answers import find_qid
-from evaluation.datasets.record import (
+from showhow.db.question_record import QuestionRecord
+from showhow.evaluation.datasets.graph_answers import find_qid
+from showhow.evaluation.datasets.record import (
     Fields,
     QuestionFormat,
-    QuestionRecord,
     UnreadableRecord,
     distinct_golds,
     make_gold,

@@ -6,12 +6,12 @@ from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
-from evaluation.datasets import open_question_file
-from evaluation.datasets.layouts import list_file_columns
-from evaluation.datasets.reader import QuestionSurvey, UnreadCount, UnreadRecord
-from evaluation.datasets.record import QuestionRecord
-from guard.worker import WorkFailed, WorkLimits, run_bounded
-from worlds.folder import WorldError
+from showhow.db.question_record import QuestionRecord
+from showhow.evaluation.datasets import open_question_file
+from showhow.evaluation.datasets.layouts import list_file_columns
+from showhow.evaluation.datasets.reader import QuestionSurvey, UnreadCount, UnreadRecord
+from showhow.guard.worker import WorkFailed, WorkLimits, run_bounded
+from showhow.worlds.folder import WorldError
 
 SURVEY_LIMITS = WorkLimits(seconds=120.0, megabytes=640)
 """Also a file of the largest size that can be uploaded is read within them."""

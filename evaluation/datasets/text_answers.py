@@ -12,11 +12,11 @@ that a correct answer names), `difficulty`, `prolog`, `template`, `type`.
 import re
 from typing import Any
 
-from db.unanswerable import UnanswerableReason
-from evaluation.datasets.record import (
+from showhow.db.question_record import QuestionRecord
+from showhow.db.unanswerable import UnanswerableReason
+from showhow.evaluation.datasets.record import (
     Fields,
     QuestionFormat,
-    QuestionRecord,
     UnreadableRecord,
     describe_type,
     distinct_golds,
@@ -29,9 +29,9 @@ from evaluation.datasets.record import (
     unanswerable_gold,
     without,
 )
-from guard.json_input import load_json
-from reasoners.answers.dates_and_numbers import DateNotation
-from worlds.input_files import restore_rows
+from showhow.guard.json_input import load_json
+from showhow.reasoners.answers.dates_and_numbers import DateNotation
+from showhow.worlds.input_files import restore_rows
 
 _CRAG_SPLITS = {0: "validation", 1: "test"}
 _INVALID_QUESTION = "invalid question"

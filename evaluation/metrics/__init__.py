@@ -8,15 +8,15 @@ from itertools import chain
 from statistics import fmean
 from typing import Any
 
-from db.unanswerable import find_gold_reason, read_unanswerable
-from evaluation.datasets import QUESTION_FORMATS
-from evaluation.datasets.reader import list_claims
-from evaluation.datasets.record import UnreadableRecord, parse_record
-from evaluation.metrics.answer_sets import ANSWER_SET_METRICS
-from evaluation.metrics.drop import DROP_METRICS
-from evaluation.metrics.em_and_f1 import OFFICIAL_F1, normalize_words
-from evaluation.metrics.hits import HIT_METRICS
-from evaluation.metrics.metric import (
+from showhow.db.unanswerable import find_gold_reason, read_unanswerable
+from showhow.evaluation.datasets import QUESTION_FORMATS
+from showhow.evaluation.datasets.reader import list_claims
+from showhow.evaluation.datasets.record import UnreadableRecord, parse_record
+from showhow.evaluation.metrics.answer_sets import ANSWER_SET_METRICS
+from showhow.evaluation.metrics.drop import DROP_METRICS
+from showhow.evaluation.metrics.em_and_f1 import OFFICIAL_F1, normalize_words
+from showhow.evaluation.metrics.hits import HIT_METRICS
+from showhow.evaluation.metrics.metric import (
     ANSWER_F1,
     Case,
     Components,
@@ -32,11 +32,11 @@ from evaluation.metrics.metric import (
     score_against_gold,
     to_text,
 )
-from evaluation.metrics.multihop import MULTIHOP_METRICS
-from evaluation.metrics.squad import SQUAD_METRICS
-from evaluation.metrics.strategyqa_and_crag import CRAG_METRICS, STRATEGYQA_METRICS
-from guard.plugins import Registry
-from reasoners.answers.extraction import strip_or_none
+from showhow.evaluation.metrics.multihop import MULTIHOP_METRICS
+from showhow.evaluation.metrics.squad import SQUAD_METRICS
+from showhow.evaluation.metrics.strategyqa_and_crag import CRAG_METRICS, STRATEGYQA_METRICS
+from showhow.guard.plugins import Registry
+from showhow.reasoners.answers.extraction import strip_or_none
 
 METRICS = Registry("metrics", Metric, (ANSWER_F1, OFFICIAL_F1), raises=(Unscorable,))
 """The metrics that reports show, by name."""

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from evaluation.metrics.metric import (
+from showhow.evaluation.metrics.metric import (
     Case,
     Components,
     Unscorable,

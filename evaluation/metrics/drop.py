@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from evaluation.metrics.em_and_f1 import remove_articles, remove_punctuation
-from evaluation.metrics.metric import (
+from showhow.evaluation.metrics.em_and_f1 import remove_articles, remove_punctuation
+from showhow.evaluation.metrics.metric import (
     Case,
     Components,
     UnusableValue,
@@ -19,7 +19,7 @@ from evaluation.metrics.metric import (
     to_list,
     to_text,
 )
-from worlds.input_files import restore_rows
+from showhow.worlds.input_files import restore_rows
 
 DROP_SCRIPT = "allenai/allennlp-reading-comprehension allennlp_rc/eval/drop_eval.py"
 _TOKEN_END = re.compile("[ -]")

@@ -5,7 +5,7 @@ import string
 from collections import Counter
 from collections.abc import Sequence
 
-from evaluation.metrics.metric import GoldAnswer, Metric, count_overlap_f1, list_aliases
+from showhow.evaluation.metrics.metric import GoldAnswer, Metric, count_overlap_f1, list_aliases
 
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
 _ARTICLE = re.compile(r"\b(?:a|an|the)\b")

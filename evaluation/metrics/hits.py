@@ -8,8 +8,8 @@ from typing import Any
 
 from rapidfuzz.distance import Levenshtein
 
-from evaluation.metrics.em_and_f1 import exact_match
-from evaluation.metrics.metric import (
+from showhow.evaluation.metrics.em_and_f1 import exact_match
+from showhow.evaluation.metrics.metric import (
     GOLD_TEXT_FIELDS,
     Case,
     Components,

@@ -13,7 +13,14 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
 
-from reasoners.answers.normalization import AnswerMatcher, ParsedAnswer, Words, list_keys, parse_answer, word_overlap
+from showhow.reasoners.answers.normalization import (
+    AnswerMatcher,
+    ParsedAnswer,
+    Words,
+    list_keys,
+    parse_answer,
+    word_overlap,
+)
 
 GoldAnswer = Mapping[str, Any]
 """A gold answer {"text", "entity", "aliases"}; the last two may be missing."""

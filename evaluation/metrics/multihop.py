@@ -7,14 +7,14 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from evaluation.metrics.em_and_f1 import (
+from showhow.evaluation.metrics.em_and_f1 import (
     compare_hotpotqa_words,
     compare_words,
     exact_match,
     normalize_words,
     remove_punctuation,
 )
-from evaluation.metrics.metric import (
+from showhow.evaluation.metrics.metric import (
     ANSWER_FIELDS,
     GOLD_TEXT_FIELDS,
     Case,

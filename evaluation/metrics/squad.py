@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from typing import Any
 
-from db.unanswerable import read_unanswerable
-from evaluation.metrics.em_and_f1 import compare_words, normalize_words
-from evaluation.metrics.metric import (
+from showhow.db.unanswerable import read_unanswerable
+from showhow.evaluation.metrics.em_and_f1 import compare_words, normalize_words
+from showhow.evaluation.metrics.metric import (
     GOLD_TEXT_FIELDS,
     Case,
     Components,
@@ -15,7 +15,7 @@ from evaluation.metrics.metric import (
     to_list,
     to_text,
 )
-from worlds.input_files import restore_rows
+from showhow.worlds.input_files import restore_rows
 
 
 def score_squad(case: Case) -> Components:

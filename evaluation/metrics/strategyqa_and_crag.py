@@ -5,7 +5,7 @@ from fractions import Fraction
 from itertools import chain
 from typing import Any
 
-from evaluation.metrics.metric import (
+from showhow.evaluation.metrics.metric import (
     Case,
     Components,
     Unscorable,
@@ -17,7 +17,7 @@ from evaluation.metrics.metric import (
     to_text,
     to_values,
 )
-from guard.json_input import load_json
+from showhow.guard.json_input import load_json
 
 STRATEGYQA_SCRIPT = "allenai/strategyqa-evaluator evaluator/eval.py"
 DECOMPOSITION_FIELDS = ("decomposition",)

@@ -4,9 +4,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
-from fewshot_library.formats.atif import ATIF
-from fewshot_library.formats.conversations import CHATS
-from fewshot_library.formats.format import (
+from showhow.fewshot_library.formats.atif import ATIF
+from showhow.fewshot_library.formats.conversations import CHATS
+from showhow.fewshot_library.formats.format import (
     ExportLosses,
     FileHead,
     FormatError,
@@ -17,16 +17,16 @@ from fewshot_library.formats.format import (
     open_bytes,
     refuse_encoding,
 )
-from fewshot_library.formats.humaniq import HUMANIQ, HUMANIQ_RUNS
-from fewshot_library.formats.inspect_log import INSPECT
-from fewshot_library.formats.langchain import LANGCHAIN
-from fewshot_library.formats.openai import OPENAI
-from fewshot_library.formats.opentelemetry import OPENINFERENCE, OPENTELEMETRY
-from fewshot_library.formats.parquet import PARQUET
-from fewshot_library.formats.react import REACT
-from fewshot_library.formats.showhow import SHOWHOW
-from fewshot_library.formats.training_files import DSPY, PREFERENCES, SHAREGPT, SUPERVISED
-from guard.plugins import Registry
+from showhow.fewshot_library.formats.humaniq import HUMANIQ, HUMANIQ_RUNS
+from showhow.fewshot_library.formats.inspect_log import INSPECT
+from showhow.fewshot_library.formats.langchain import LANGCHAIN
+from showhow.fewshot_library.formats.openai import OPENAI
+from showhow.fewshot_library.formats.opentelemetry import OPENINFERENCE, OPENTELEMETRY
+from showhow.fewshot_library.formats.parquet import PARQUET
+from showhow.fewshot_library.formats.react import REACT
+from showhow.fewshot_library.formats.showhow import SHOWHOW
+from showhow.fewshot_library.formats.training_files import DSPY, PREFERENCES, SHAREGPT, SUPERVISED
+from showhow.guard.plugins import Registry
 
 FORMATS = Registry(
     "trace_formats",

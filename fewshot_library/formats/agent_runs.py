@@ -6,11 +6,11 @@ LangChain: the result of an AgentExecutor with its intermediate steps. Alpaca: a
 
 from typing import Any
 
-from fewshot_library.formats.content_parts import read_arguments, result_text
-from fewshot_library.formats.react_text import normalize_markers, parse_transcript
-from fewshot_library.formats.thoughts import THOUGHT_NAMES, read_thought
-from fewshot_library.formats.tool_calls import as_list
-from llm.text_tool_calls import parse_json_call
+from showhow.fewshot_library.formats.content_parts import read_arguments, result_text
+from showhow.fewshot_library.formats.react_text import normalize_markers, parse_transcript
+from showhow.fewshot_library.formats.thoughts import THOUGHT_NAMES, read_thought
+from showhow.fewshot_library.formats.tool_calls import as_list
+from showhow.llm.text_tool_calls import parse_json_call
 
 _EVENT = "event"
 """The role of an event that is no message, call or result, such as a change of the agent's state."""

@@ -7,19 +7,19 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
-from db.models import Step
-from db.serialization import InvalidRecord, to_json_fields
-from db.trace_record import TraceRecord
-from fewshot_library.formats.chat import (
+from showhow.db.models import Step
+from showhow.db.serialization import InvalidRecord, to_json_fields
+from showhow.db.trace_record import TraceRecord
+from showhow.fewshot_library.formats.chat import (
     ChatTranscript,
     MessageToolCall,
     TraceMessage,
     chat_to_records,
     step_outcome_text,
 )
-from fewshot_library.formats.content_parts import expand_content, read_arguments
-from fewshot_library.formats.format import ReadResult, TraceExport, TraceFormat, json_lines_writer
-from fewshot_library.formats.json_documents import (
+from showhow.fewshot_library.formats.content_parts import expand_content, read_arguments
+from showhow.fewshot_library.formats.format import ReadResult, TraceExport, TraceFormat, json_lines_writer
+from showhow.fewshot_library.formats.json_documents import (
     ExtensibleModel,
     MalformedRecord,
     RecordOrigin,
@@ -28,7 +28,7 @@ from fewshot_library.formats.json_documents import (
     read_utc_datetime,
     validate_shape,
 )
-from fewshot_library.formats.showhow import record_from_json, record_to_json
+from showhow.fewshot_library.formats.showhow import record_from_json, record_to_json
 
 
 class AtifToolCall(ExtensibleModel):

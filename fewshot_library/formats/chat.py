@@ -9,14 +9,14 @@ from itertools import pairwise
 from typing import Any
 from uuid import UUID, uuid5
 
-from db.models import Project, Question, Run, Step, Trace
-from db.run_spec import RunResult
-from db.trace_record import TraceRecord
-from fewshot_library.formats.format import ReadResult, RecordRemark
-from fewshot_library.formats.humaniq_record import DEFAULT_TIMESTAMP, UUID_NAMESPACE
-from fewshot_library.formats.json_documents import MalformedRecord, RecordOrigin
-from fewshot_library.formats.thoughts import split_thoughts, take_thoughts
-from llm.text_tool_calls import TextToolCall, parse_marked_reply
+from showhow.db.models import Project, Question, Run, Step, Trace
+from showhow.db.run_spec import RunResult
+from showhow.db.trace_record import TraceRecord
+from showhow.fewshot_library.formats.format import ReadResult, RecordRemark
+from showhow.fewshot_library.formats.humaniq_record import DEFAULT_TIMESTAMP, UUID_NAMESPACE
+from showhow.fewshot_library.formats.json_documents import MalformedRecord, RecordOrigin
+from showhow.fewshot_library.formats.thoughts import split_thoughts, take_thoughts
+from showhow.llm.text_tool_calls import TextToolCall, parse_marked_reply
 
 # The fields of a trace that chat formats store.
 CHAT_FIELDS = {

@@ -6,9 +6,9 @@ A part that cannot be read is kept among the further fields of its message, with
 import json
 from typing import Any
 
-from fewshot_library.formats.chat import MessageToolCall, TraceMessage
-from fewshot_library.formats.thoughts import is_thought, read_thought
-from guard.json_input import load_json
+from showhow.fewshot_library.formats.chat import MessageToolCall, TraceMessage
+from showhow.fewshot_library.formats.thoughts import is_thought, read_thought
+from showhow.guard.json_input import load_json
 
 _KINDS = ("type", "part_kind", "block_type", "content_type")
 _CALL_IDS = ("call_id", "tool_call_id", "tool_use_id", "toolUseId", "toolCallId")

@@ -10,12 +10,12 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from fewshot_library.formats.agent_runs import usual_instruction, usual_run, usual_step, without_events
-from fewshot_library.formats.chat import ChatTranscript, TraceMessage, chat_to_records
-from fewshot_library.formats.chat_templates import is_template, parse_template, split_conversations
-from fewshot_library.formats.content_parts import expand_content, part_kind
-from fewshot_library.formats.format import FileHead, ReadResult, RecordRemark, TraceFormat, read_text_document
-from fewshot_library.formats.json_documents import (
+from showhow.fewshot_library.formats.agent_runs import usual_instruction, usual_run, usual_step, without_events
+from showhow.fewshot_library.formats.chat import ChatTranscript, TraceMessage, chat_to_records
+from showhow.fewshot_library.formats.chat_templates import is_template, parse_template, split_conversations
+from showhow.fewshot_library.formats.content_parts import expand_content, part_kind
+from showhow.fewshot_library.formats.format import FileHead, ReadResult, RecordRemark, TraceFormat, read_text_document
+from showhow.fewshot_library.formats.json_documents import (
     ExtensibleModel,
     MalformedRecord,
     RecordOrigin,
@@ -24,10 +24,10 @@ from fewshot_library.formats.json_documents import (
     read_json_values,
     validate_shape,
 )
-from fewshot_library.formats.react import read_text_turns
-from fewshot_library.formats.thoughts import split_thoughts
-from fewshot_library.formats.tool_calls import add_calls, as_list, load_json_text, read_tools
-from llm.text_tool_calls import parse_json_call
+from showhow.fewshot_library.formats.react import read_text_turns
+from showhow.fewshot_library.formats.thoughts import split_thoughts
+from showhow.fewshot_library.formats.tool_calls import add_calls, as_list, load_json_text, read_tools
+from showhow.llm.text_tool_calls import parse_json_call
 
 ROLE_ALIASES = {
     **dict.fromkeys(("developer", "system-prompt"), "system"),

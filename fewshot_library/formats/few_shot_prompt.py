@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from db.trace_record import TraceRecord
-from fewshot_library.formats.chat import TraceMessage, trace_to_messages
-from fewshot_library.formats.openai import encode_message
-from fewshot_library.formats.react import record_to_transcript
-from fewshot_library.formats.react_text import ReactTranscript, format_transcript
+from showhow.db.trace_record import TraceRecord
+from showhow.fewshot_library.formats.chat import TraceMessage, trace_to_messages
+from showhow.fewshot_library.formats.openai import encode_message
+from showhow.fewshot_library.formats.react import record_to_transcript
+from showhow.fewshot_library.formats.react_text import ReactTranscript, format_transcript
 
 
 def write_prompt_text(records: Sequence[TraceRecord], instruction: str, question: str) -> str:

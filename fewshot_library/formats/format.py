@@ -15,12 +15,12 @@ from pathlib import Path
 from typing import Any, BinaryIO, TextIO
 from uuid import UUID
 
-from db.models import Step
-from db.trace_record import REPETITION_ASPECT, TraceRecord
-from db.types import UnstorableValue, check_storable_text
-from guard.files import open_regular
-from guard.input_bounds import HINT, MAX_DOCUMENT_BYTES, MAX_LINE_BYTES, InputBoundExceeded, is_unbounded
-from guard.json_input import MAX_DEPTH, MalformedJson, iterate_json_list
+from showhow.db.models import Step
+from showhow.db.trace_record import REPETITION_ASPECT, TraceRecord
+from showhow.db.types import UnstorableValue, check_storable_text
+from showhow.guard.files import open_regular
+from showhow.guard.input_bounds import HINT, MAX_DOCUMENT_BYTES, MAX_LINE_BYTES, InputBoundExceeded, is_unbounded
+from showhow.guard.json_input import MAX_DEPTH, MalformedJson, iterate_json_list
 
 JSON_TYPES = {bool: "boolean", int: "integer", float: "number", str: "string", list: "array", dict: "object"}
 # The number of records listed for each reason why records were left out.

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any, TextIO
 from uuid import uuid5
 
-from db.models import Run, Trace
-from db.run_spec import RunSpec
-from db.trace_record import TraceRecord
-from fewshot_library.formats.format import (
+from showhow.db.models import Run, Trace
+from showhow.db.run_spec import RunSpec
+from showhow.db.trace_record import TraceRecord
+from showhow.fewshot_library.formats.format import (
     ExportLosses,
     ReadResult,
     RecordRemark,
@@ -25,7 +25,7 @@ from fewshot_library.formats.format import (
     read_json_list,
     text_writer,
 )
-from fewshot_library.formats.humaniq_record import (
+from showhow.fewshot_library.formats.humaniq_record import (
     DEFAULT_TIMESTAMP,
     HUMANIQ_WORLD,
     UUID_NAMESPACE,
@@ -38,7 +38,7 @@ from fewshot_library.formats.humaniq_record import (
     transcript_answers,
     transcript_to_record,
 )
-from fewshot_library.formats.react_text import (
+from showhow.fewshot_library.formats.react_text import (
     ReactTranscript,
     ReactTurn,
     find_outer_whitespace,

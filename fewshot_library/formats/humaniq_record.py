@@ -8,11 +8,11 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID, uuid5
 
-from db.models import Project, Question, Step, Trace
-from db.trace_record import TraceRecord
-from fewshot_library.formats.react_text import ReactTranscript, ReactTurn
-from fewshot_library.humaniq_names import HUMANIQ_TOOL_NAMES, SHOWHOW_TOOL_NAMES
-from guard.json_input import load_json, load_python_literal
+from showhow.db.models import Project, Question, Step, Trace
+from showhow.db.trace_record import TraceRecord
+from showhow.fewshot_library.formats.react_text import ReactTranscript, ReactTurn
+from showhow.fewshot_library.humaniq_names import HUMANIQ_TOOL_NAMES, SHOWHOW_TOOL_NAMES
+from showhow.guard.json_input import load_json, load_python_literal
 
 ARGUMENT_NAMES = {
     "wikisearch": ("query",),

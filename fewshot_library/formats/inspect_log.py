@@ -12,14 +12,20 @@ from zipfile import ZIP_DEFLATED, BadZipFile, ZipFile
 import pyarrow as pa
 from pydantic import Field
 
-from db.models import Run
-from db.run_spec import RunSpec
-from db.types import UnstorableValue
-from fewshot_library.formats.chat import UNKNOWN_WORLD, ChatTranscript, MessageToolCall, TraceMessage, chat_to_records
-from fewshot_library.formats.content_parts import expand_content, read_arguments, result_text
-from fewshot_library.formats.format import FormatError, ReadResult, RecordRemark, TraceFormat, open_bytes
-from fewshot_library.formats.humaniq_record import DEFAULT_TIMESTAMP, UUID_NAMESPACE
-from fewshot_library.formats.json_documents import (
+from showhow.db.models import Run
+from showhow.db.run_spec import RunSpec
+from showhow.db.types import UnstorableValue
+from showhow.fewshot_library.formats.chat import (
+    UNKNOWN_WORLD,
+    ChatTranscript,
+    MessageToolCall,
+    TraceMessage,
+    chat_to_records,
+)
+from showhow.fewshot_library.formats.content_parts import expand_content, read_arguments, result_text
+from showhow.fewshot_library.formats.format import FormatError, ReadResult, RecordRemark, TraceFormat, open_bytes
+from showhow.fewshot_library.formats.humaniq_record import DEFAULT_TIMESTAMP, UUID_NAMESPACE
+from showhow.fewshot_library.formats.json_documents import (
     ExtensibleModel,
     MalformedRecord,
     RecordOrigin,
@@ -31,9 +37,9 @@ from fewshot_library.formats.json_documents import (
     remark_numbers,
     validate_shape,
 )
-from fewshot_library.formats.packed_log import check_members, read_member
-from guard.input_bounds import InputBoundExceeded, check_record_size
-from guard.json_input import load_json
+from showhow.fewshot_library.formats.packed_log import check_members, read_member
+from showhow.guard.input_bounds import InputBoundExceeded, check_record_size
+from showhow.guard.json_input import load_json
 
 ATTACHMENT_PREFIX = "attachment://"
 ZIP_SIGNATURE = b"PK\x03\x04"

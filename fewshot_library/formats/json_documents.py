@@ -14,10 +14,10 @@ from typing import Any, TextIO, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
-from db.serialization import field_values
-from db.trace_record import TraceRecord
-from db.types import UnstorableValue, check_storable_text
-from fewshot_library.formats.format import (
+from showhow.db.serialization import field_values
+from showhow.db.trace_record import TraceRecord
+from showhow.db.types import UnstorableValue, check_storable_text
+from showhow.fewshot_library.formats.format import (
     FormatError,
     ReadResult,
     RecordRemark,
@@ -27,8 +27,8 @@ from fewshot_library.formats.format import (
     read_document,
     refuse_encoding,
 )
-from guard.input_bounds import MAX_LINE_BYTES, InputBoundExceeded
-from guard.json_input import MalformedJson, check_json, iterate_json_list, load_json
+from showhow.guard.input_bounds import MAX_LINE_BYTES, InputBoundExceeded
+from showhow.guard.json_input import MalformedJson, check_json, iterate_json_list, load_json
 
 SchemaType = TypeVar("SchemaType", bound=BaseModel)
 _LAST_COMMA = re.compile(r",(\s*+[\]}]\s*+)\Z")

@@ -8,15 +8,15 @@ intermediate steps are read as well.
 
 from typing import Any
 
-from db.trace_record import TraceRecord
-from fewshot_library.formats.chat import (
+from showhow.db.trace_record import TraceRecord
+from showhow.fewshot_library.formats.chat import (
     DATA_LOSS,
     ERROR_LOSS,
     TraceMessage,
 )
-from fewshot_library.formats.conversations import MESSAGE_KINDS, chat_reader, message_kind
-from fewshot_library.formats.format import FileHead, TraceExport, TraceFormat, json_rows_writer
-from fewshot_library.formats.training_conversations import trace_to_conversations
+from showhow.fewshot_library.formats.conversations import MESSAGE_KINDS, chat_reader, message_kind
+from showhow.fewshot_library.formats.format import FileHead, TraceExport, TraceFormat, json_rows_writer
+from showhow.fewshot_library.formats.training_conversations import trace_to_conversations
 
 MESSAGE_TYPES = {"system": "system", "user": "human", "assistant": "ai", "tool": "tool"}
 

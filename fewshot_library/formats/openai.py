@@ -2,14 +2,14 @@
 
 from typing import Any
 
-from db.trace_record import TraceRecord
-from fewshot_library.formats.chat import (
+from showhow.db.trace_record import TraceRecord
+from showhow.fewshot_library.formats.chat import (
     TraceMessage,
     to_json_text,
 )
-from fewshot_library.formats.conversations import chat_reader
-from fewshot_library.formats.format import FileHead, TraceExport, TraceFormat, json_rows_writer
-from fewshot_library.formats.training_conversations import Conversation, trace_to_conversations
+from showhow.fewshot_library.formats.conversations import chat_reader
+from showhow.fewshot_library.formats.format import FileHead, TraceExport, TraceFormat, json_rows_writer
+from showhow.fewshot_library.formats.training_conversations import Conversation, trace_to_conversations
 
 
 def encode_message(message: TraceMessage, *, arguments_as_text: bool = True) -> dict[str, Any]:

@@ -3,12 +3,12 @@
 from collections.abc import Iterator
 from typing import Any
 
-from fewshot_library.formats.chat import MessageToolCall, TraceMessage
-from fewshot_library.formats.content_parts import expand_content, read_arguments, result_text
-from fewshot_library.formats.conversations import ROLE_ALIASES
-from fewshot_library.formats.format import FileHead, TraceFormat
-from fewshot_library.formats.span_conversations import span_trace_reader
-from fewshot_library.formats.spans import (
+from showhow.fewshot_library.formats.chat import MessageToolCall, TraceMessage
+from showhow.fewshot_library.formats.content_parts import expand_content, read_arguments, result_text
+from showhow.fewshot_library.formats.conversations import ROLE_ALIASES
+from showhow.fewshot_library.formats.format import FileHead, TraceFormat
+from showhow.fewshot_library.formats.span_conversations import span_trace_reader
+from showhow.fewshot_library.formats.spans import (
     SpanContent,
     SpanToolRun,
     TraceSpan,
@@ -17,8 +17,8 @@ from fewshot_library.formats.spans import (
     nest_keys,
     parse_json_text,
 )
-from fewshot_library.formats.thoughts import THOUGHT_NAMES
-from fewshot_library.formats.tool_calls import add_calls
+from showhow.fewshot_library.formats.thoughts import THOUGHT_NAMES
+from showhow.fewshot_library.formats.tool_calls import add_calls
 
 TOOL_OPERATION, AGENT_OPERATION = "execute_tool", "invoke_agent"
 _OLDER_NAMES = {"gen_ai.input.messages": "gen_ai.prompt", "gen_ai.output.messages": "gen_ai.completion"}

@@ -7,7 +7,7 @@ from zlib import crc32
 
 import pyarrow as pa
 
-from guard.input_bounds import ExpansionBudget, InputBoundExceeded, check_record_size
+from showhow.guard.input_bounds import ExpansionBudget, InputBoundExceeded, check_record_size
 
 ZIP_ZSTANDARD = 93
 """The compression of packed logs, which Python's zip archives do not support yet."""

@@ -15,16 +15,23 @@ from uuid import UUID
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from db.models import Run
-from db.serialization import ADDED_FIELDS, InvalidRecord, field_types
-from db.trace_record import TraceRecord
-from db.types import Base
-from fewshot_library.formats.chat import trace_to_messages
-from fewshot_library.formats.conversations import decode_chat
-from fewshot_library.formats.format import ExportLosses, FormatError, ReadResult, TraceExport, TraceFormat, open_bytes
-from fewshot_library.formats.json_documents import MalformedRecord, RecordOrigin, decode_record
-from fewshot_library.formats.openai import encode_message
-from fewshot_library.formats.showhow import (
+from showhow.db.models import Run
+from showhow.db.serialization import ADDED_FIELDS, InvalidRecord, field_types
+from showhow.db.trace_record import TraceRecord
+from showhow.db.types import Base
+from showhow.fewshot_library.formats.chat import trace_to_messages
+from showhow.fewshot_library.formats.conversations import decode_chat
+from showhow.fewshot_library.formats.format import (
+    ExportLosses,
+    FormatError,
+    ReadResult,
+    TraceExport,
+    TraceFormat,
+    open_bytes,
+)
+from showhow.fewshot_library.formats.json_documents import MalformedRecord, RecordOrigin, decode_record
+from showhow.fewshot_library.formats.openai import encode_message
+from showhow.fewshot_library.formats.showhow import (
     FORMAT_MARK,
     FORMAT_VERSION,
     FORMER_VERSION,
@@ -33,11 +40,11 @@ from fewshot_library.formats.showhow import (
     record_from_json,
     record_to_json,
 )
-from fewshot_library.formats.tool_calls import without_nulls
-from fewshot_library.formats.training_conversations import calls_skills, trace_to_conversations
-from guard.input_bounds import InputBoundExceeded
-from guard.json_input import load_json
-from guard.parquet_input import iterate_rows, open_parquet
+from showhow.fewshot_library.formats.tool_calls import without_nulls
+from showhow.fewshot_library.formats.training_conversations import calls_skills, trace_to_conversations
+from showhow.guard.input_bounds import InputBoundExceeded
+from showhow.guard.json_input import load_json
+from showhow.guard.parquet_input import iterate_rows, open_parquet
 
 BATCH_ROWS = 100
 _FORMER_JSON = ("configuration", "options")

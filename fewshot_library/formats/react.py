@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, TextIO
 
-from db.models import Step
-from db.trace_record import TraceRecord
-from fewshot_library.formats.chat import (
+from showhow.db.models import Step
+from showhow.db.trace_record import TraceRecord
+from showhow.fewshot_library.formats.chat import (
     CHAT_FIELDS,
     ChatTranscript,
     MessageToolCall,
@@ -17,7 +17,7 @@ from fewshot_library.formats.chat import (
     step_outcome_text,
     to_json_text,
 )
-from fewshot_library.formats.format import (
+from showhow.fewshot_library.formats.format import (
     ExportLosses,
     FileHead,
     FormatError,
@@ -30,14 +30,14 @@ from fewshot_library.formats.format import (
     read_text_document,
     text_writer,
 )
-from fewshot_library.formats.humaniq_record import (
+from showhow.fewshot_library.formats.humaniq_record import (
     format_input_line,
     parse_input_line,
     parse_keyword_call,
     strip_code_fence,
 )
-from fewshot_library.formats.json_documents import MalformedRecord, RecordOrigin, decode_record
-from fewshot_library.formats.react_text import (
+from showhow.fewshot_library.formats.json_documents import MalformedRecord, RecordOrigin, decode_record
+from showhow.fewshot_library.formats.react_text import (
     ReactTranscript,
     ReactTurn,
     find_outer_whitespace,
@@ -45,7 +45,7 @@ from fewshot_library.formats.react_text import (
     normalize_markers,
     parse_transcript,
 )
-from llm.text_tool_calls import parse_json_call
+from showhow.llm.text_tool_calls import parse_json_call
 
 FORMAT_NAME = "react"
 # A line of dashes or the like may separate questions.

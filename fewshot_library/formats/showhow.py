@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-from db.former_configuration import read_record
-from db.models import Edit, Judgement, Project, Question, Run, Step, Trace
-from db.serialization import InvalidRecord, from_json_fields, to_json_fields
-from db.trace_record import TraceRecord
-from db.types import Base
-from fewshot_library.formats.format import (
+from showhow.db.former_configuration import read_record
+from showhow.db.models import Edit, Judgement, Project, Question, Run, Step, Trace
+from showhow.db.serialization import InvalidRecord, from_json_fields, to_json_fields
+from showhow.db.trace_record import TraceRecord
+from showhow.db.types import Base
+from showhow.fewshot_library.formats.format import (
     FileHead,
     FormatError,
     TraceExport,
@@ -23,7 +23,7 @@ from fewshot_library.formats.format import (
     json_lines_writer,
     open_text,
 )
-from guard.json_input import load_json
+from showhow.guard.json_input import load_json
 
 FORMAT_MARK = "showhow-trace"
 FORMAT_VERSION = 2

@@ -8,17 +8,22 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
-from fewshot_library.formats.chat import (
+from showhow.fewshot_library.formats.chat import (
     ChatTranscript,
     MessageToolCall,
     TraceMessage,
     chat_to_records,
     match_results,
 )
-from fewshot_library.formats.format import ReadResult, RecordRemark
-from fewshot_library.formats.json_documents import MalformedRecord, RecordOrigin, decode_record, read_json_values
-from fewshot_library.formats.spans import SpanContent, TraceSpan, iterate_raw_spans, parse_json_text, parse_span
-from guard.json_input import MAX_DEPTH
+from showhow.fewshot_library.formats.format import ReadResult, RecordRemark
+from showhow.fewshot_library.formats.json_documents import (
+    MalformedRecord,
+    RecordOrigin,
+    decode_record,
+    read_json_values,
+)
+from showhow.fewshot_library.formats.spans import SpanContent, TraceSpan, iterate_raw_spans, parse_json_text, parse_span
+from showhow.guard.json_input import MAX_DEPTH
 
 SpanDecoder = Callable[[TraceSpan], SpanContent]
 

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from fewshot_library.formats.chat import MessageToolCall, TraceMessage
-from fewshot_library.formats.json_documents import MalformedRecord, parse_utc_datetime
-from guard.json_input import MAX_DEPTH, load_json
+from showhow.fewshot_library.formats.chat import MessageToolCall, TraceMessage
+from showhow.fewshot_library.formats.json_documents import MalformedRecord, parse_utc_datetime
+from showhow.guard.json_input import MAX_DEPTH, load_json
 
 _NUMBER = re.compile(r"[0-9]{1,9}")
 _OTLP_SCALARS = ("stringValue", "boolValue", "doubleValue", "bytesValue")

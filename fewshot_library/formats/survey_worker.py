@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-from fewshot_library.formats import read_traces
-from fewshot_library.formats.format import FormatError, RecordRemark, RefusedRecord
-from guard.worker import WorkFailed, WorkLimits, run_bounded
+from showhow.fewshot_library.formats import read_traces
+from showhow.fewshot_library.formats.format import FormatError, RecordRemark, RefusedRecord
+from showhow.guard.worker import WorkFailed, WorkLimits, run_bounded
 
 SURVEY_LIMITS = WorkLimits(seconds=120.0, megabytes=640)
 """Also a file of the largest size that can be uploaded is read within them."""

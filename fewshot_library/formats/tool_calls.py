@@ -3,11 +3,11 @@
 import json
 from typing import Any
 
-from db.types import UnstorableValue, check_storable_json
-from fewshot_library.formats.chat import MessageToolCall, TraceMessage
-from fewshot_library.formats.content_parts import read_arguments
-from fewshot_library.formats.humaniq_record import strip_code_fence
-from guard.json_input import load_json
+from showhow.db.types import UnstorableValue, check_storable_json
+from showhow.fewshot_library.formats.chat import MessageToolCall, TraceMessage
+from showhow.fewshot_library.formats.content_parts import read_arguments
+from showhow.fewshot_library.formats.humaniq_record import strip_code_fence
+from showhow.guard.json_input import load_json
 
 _CALL_FIELDS = ("name", "function", "arguments", "args", "input", "id", "type", "error")
 

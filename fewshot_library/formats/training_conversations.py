@@ -4,9 +4,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from db.models import SPAN_SKILL, Step
-from db.trace_record import TraceRecord
-from fewshot_library.formats.chat import (
+from showhow.db.models import SPAN_SKILL, Step
+from showhow.db.trace_record import TraceRecord
+from showhow.fewshot_library.formats.chat import (
     CHAT_FIELDS,
     MessageToolCall,
     TraceMessage,
@@ -14,8 +14,8 @@ from fewshot_library.formats.chat import (
     to_json_text,
     trace_to_messages,
 )
-from fewshot_library.formats.content_parts import read_arguments
-from fewshot_library.formats.format import ModelExchange, TraceExport, lost_fields
+from showhow.fewshot_library.formats.content_parts import read_arguments
+from showhow.fewshot_library.formats.format import ModelExchange, TraceExport, lost_fields
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,8 @@ from dataclasses import replace
 from itertools import takewhile
 from typing import Any
 
-from db.trace_record import TraceRecord
-from fewshot_library.formats.chat import (
+from showhow.db.trace_record import TraceRecord
+from showhow.fewshot_library.formats.chat import (
     CHAT_FIELDS,
     ChatTranscript,
     MessageToolCall,
@@ -22,9 +22,9 @@ from fewshot_library.formats.chat import (
     step_outcome_text,
     to_json_text,
 )
-from fewshot_library.formats.content_parts import expand_content, read_arguments
-from fewshot_library.formats.conversations import chat_reader
-from fewshot_library.formats.format import (
+from showhow.fewshot_library.formats.content_parts import expand_content, read_arguments
+from showhow.fewshot_library.formats.conversations import chat_reader
+from showhow.fewshot_library.formats.format import (
     ReadResult,
     RecordRemark,
     TraceExport,
@@ -35,14 +35,14 @@ from fewshot_library.formats.format import (
     lost_fields,
     no_exchanges,
 )
-from fewshot_library.formats.json_documents import (
+from showhow.fewshot_library.formats.json_documents import (
     ExtensibleModel,
     RecordOrigin,
     document_reader,
     validate_shape,
 )
-from fewshot_library.formats.openai import encode_message
-from fewshot_library.formats.training_conversations import Conversation, calls_skills, trace_to_conversations
+from showhow.fewshot_library.formats.openai import encode_message
+from showhow.fewshot_library.formats.training_conversations import Conversation, calls_skills, trace_to_conversations
 
 # PhantomWiki's evaluation splits answers here.
 SEPARATOR = ","

@@ -12,14 +12,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fiction.questions.names import format_english_date
-from fiction.universe.items import PROPERTY_IDS, PROPERTY_RELATIONS, ItemCatalog
-from fiction.universe.options import GENERATOR_VERSION, GenerationOptions
-from fiction.universe.relations import find_sibling_pairs, get_relation
-from fiction.universe.universe import NONE, IdArray, Universe
-from worlds.lexicon.english import pluralize, takes_article_an
-from worlds.lexicon.kinship import inverse_words
-from worlds.source import Article
+from showhow.fiction.questions.names import format_english_date
+from showhow.fiction.universe.items import PROPERTY_IDS, PROPERTY_RELATIONS, ItemCatalog
+from showhow.fiction.universe.options import GENERATOR_VERSION, GenerationOptions
+from showhow.fiction.universe.relations import find_sibling_pairs, get_relation
+from showhow.fiction.universe.universe import NONE, IdArray, Universe
+from showhow.worlds.lexicon.english import pluralize, takes_article_an
+from showhow.worlds.lexicon.kinship import inverse_words
+from showhow.worlds.source import Article
 
 _PHRASINGS_FILE = Path(__file__).with_name("phrasings.toml")
 FEMALE, DECEASED, VOWEL = 4, 2, 1

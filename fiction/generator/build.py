@@ -15,11 +15,11 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from fiction.generator.articles import generate_place_articles
-from fiction.generator.progress import ProgressCallback, ProgressStage, ignore_progress
-from fiction.generator.source_split import assign_sources, parse_split
-from fiction.generator.web_pages import generate_pages
-from fiction.generator.world_files import (
+from showhow.fiction.generator.articles import generate_place_articles
+from showhow.fiction.generator.progress import ProgressCallback, ProgressStage, ignore_progress
+from showhow.fiction.generator.source_split import assign_sources, parse_split
+from showhow.fiction.generator.web_pages import generate_pages
+from showhow.fiction.generator.world_files import (
     BLOCK_SIZE,
     FACT_SOURCES_FILE,
     PEOPLE_PER_BLOCK,
@@ -33,16 +33,16 @@ from fiction.generator.world_files import (
     write_graph_store,
     write_name_index,
 )
-from fiction.questions.question_file import QUESTIONS_FILE
-from fiction.questions.templates import build_templates, sample_questions
-from fiction.universe import universe as sources
-from fiction.universe.build import make_universe
-from fiction.universe.items import CLASSES, ITEM_KINDS, ItemCatalog
-from fiction.universe.options import GenerationOptions
-from fiction.universe.universe import FactSources, Universe
-from worlds.build import create_world_folder, dump_toml
-from worlds.embedded.text import TextWriter, WebWriter
-from worlds.folder import TEXT_FOLDER, WEB_FOLDER, WORLD_FILE, WorldError
+from showhow.fiction.questions.question_file import QUESTIONS_FILE
+from showhow.fiction.questions.templates import build_templates, sample_questions
+from showhow.fiction.universe import universe as sources
+from showhow.fiction.universe.build import make_universe
+from showhow.fiction.universe.items import CLASSES, ITEM_KINDS, ItemCatalog
+from showhow.fiction.universe.options import GenerationOptions
+from showhow.fiction.universe.universe import FactSources, Universe
+from showhow.worlds.build import create_world_folder, dump_toml
+from showhow.worlds.embedded.text import TextWriter, WebWriter
+from showhow.worlds.folder import TEXT_FOLDER, WEB_FOLDER, WORLD_FILE, WorldError
 
 _ITEM, _FAILURE, _END = range(3)
 

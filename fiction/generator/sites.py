@@ -7,9 +7,9 @@ from datetime import date
 import numpy as np
 import numpy.typing as npt
 
-from fiction.universe.families import random_below
-from fiction.universe.options import ABSENT_FACTS
-from fiction.universe.universe import NONE, Universe
+from showhow.fiction.universe.families import random_below
+from showhow.fiction.universe.options import ABSENT_FACTS
+from showhow.fiction.universe.universe import NONE, Universe
 
 OUT_OF_DATE, NAMESAKE = "out of date", "namesake"
 """Reasons why a line is false: it was true in the past, or it is true of another person with that name."""

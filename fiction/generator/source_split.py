@@ -5,9 +5,19 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from fiction.universe.options import SPLIT_MODES
-from fiction.universe.universe import ALL_SOURCES, FACTS, GRAPH, NONE, SOURCES, TEXT, FactSources, IdArray, Universe
-from worlds.folder import WorldError
+from showhow.fiction.universe.options import SPLIT_MODES
+from showhow.fiction.universe.universe import (
+    ALL_SOURCES,
+    FACTS,
+    GRAPH,
+    NONE,
+    SOURCES,
+    TEXT,
+    FactSources,
+    IdArray,
+    Universe,
+)
+from showhow.worlds.folder import WorldError
 
 Masks = npt.NDArray[np.uint8]
 WEB_PERCENT = 20

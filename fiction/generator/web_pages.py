@@ -10,17 +10,17 @@ from typing import Any
 
 import numpy as np
 
-from fiction.generator.articles import FEMALE, SHAPE_COUNT, VOWEL, load_web_phrasings
-from fiction.generator.sites import Rows, WebLines, WebSite, WebSiteGenerator
-from fiction.generator.source_split import parse_split
-from fiction.questions.evaluate import FACT_VALUE_KINDS
-from fiction.questions.names import NameFormatter, format_english_date
-from fiction.universe.items import ItemCatalog
-from fiction.universe.options import GenerationOptions
-from fiction.universe.universe import NONE, SOURCES, WEB, FactSources, Universe
-from worlds.input_files import iter_json_objects
-from worlds.lexicon.english import takes_article_an, title_for
-from worlds.source import WebPage
+from showhow.fiction.generator.articles import FEMALE, SHAPE_COUNT, VOWEL, load_web_phrasings
+from showhow.fiction.generator.sites import Rows, WebLines, WebSite, WebSiteGenerator
+from showhow.fiction.generator.source_split import parse_split
+from showhow.fiction.questions.evaluate import FACT_VALUE_KINDS
+from showhow.fiction.questions.names import NameFormatter, format_english_date
+from showhow.fiction.universe.items import ItemCatalog
+from showhow.fiction.universe.options import GenerationOptions
+from showhow.fiction.universe.universe import NONE, SOURCES, WEB, FactSources, Universe
+from showhow.worlds.input_files import iter_json_objects
+from showhow.worlds.lexicon.english import takes_article_an, title_for
+from showhow.worlds.source import WebPage
 
 MAX_FILE_BYTES = 64_000_000
 """Largest pages.jsonl that is read to show the marks of a page."""

@@ -15,8 +15,8 @@ import numpy as np
 import numpy.typing as npt
 import pyoxigraph as ox
 
-from fiction.generator.articles import generate_people_articles
-from fiction.universe.items import (
+from showhow.fiction.generator.articles import generate_people_articles
+from showhow.fiction.universe.items import (
     CLASSES,
     FACT_ITEM_KINDS,
     FEMALE,
@@ -30,13 +30,13 @@ from fiction.universe.items import (
     PROPERTY_LABELS,
     ItemCatalog,
 )
-from fiction.universe.options import GenerationOptions
-from fiction.universe.relations import find_sibling_pairs
-from fiction.universe.universe import GRAPH, NONE, TEXT, FactSources, IdArray, Universe
-from worlds import terms
-from worlds.embedded.graph import NameIndexWriter
-from worlds.folder import GRAPH_FOLDER, NAMES_FOLDER, RELATIONS_FILE
-from worlds.source import Article, Relation
+from showhow.fiction.universe.options import GenerationOptions
+from showhow.fiction.universe.relations import find_sibling_pairs
+from showhow.fiction.universe.universe import GRAPH, NONE, TEXT, FactSources, IdArray, Universe
+from showhow.worlds import terms
+from showhow.worlds.embedded.graph import NameIndexWriter
+from showhow.worlds.folder import GRAPH_FOLDER, NAMES_FOLDER, RELATIONS_FILE
+from showhow.worlds.source import Article, Relation
 
 BLOCK_SIZE = 1 << 15
 """People per block of triples."""

@@ -15,21 +15,21 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fiction.generator.world_files import UNIVERSE_FILE
-from fiction.phantomwiki.prolog import PrologSyntaxError, PrologTerm, format_fact, parse_goal, quote_string
-from fiction.phantomwiki.published_questions import (
+from showhow.fiction.generator.world_files import UNIVERSE_FILE
+from showhow.fiction.phantomwiki.prolog import PrologSyntaxError, PrologTerm, format_fact, parse_goal, quote_string
+from showhow.fiction.phantomwiki.published_questions import (
     GRAMMAR_DEPTH,
     PublishedQuestion,
     RelationChain,
     parse_query,
     to_chain,
 )
-from fiction.phantomwiki.records import ATTRIBUTE_FACTS, ATTRIBUTE_WORDS, ValueCodec, iter_records
-from fiction.questions.evaluate import FACT_VALUE_KINDS, ExpressionEvaluator
-from fiction.questions.expressions import decode_expression
-from fiction.questions.question import compute_difficulty
-from fiction.questions.question_file import read_question_rows
-from fiction.universe.relations import (
+from showhow.fiction.phantomwiki.records import ATTRIBUTE_FACTS, ATTRIBUTE_WORDS, ValueCodec, iter_records
+from showhow.fiction.questions.evaluate import FACT_VALUE_KINDS, ExpressionEvaluator
+from showhow.fiction.questions.expressions import decode_expression
+from showhow.fiction.questions.question import compute_difficulty
+from showhow.fiction.questions.question_file import read_question_rows
+from showhow.fiction.universe.relations import (
     DOWN,
     FRIEND,
     RELATIONS,
@@ -40,17 +40,17 @@ from fiction.universe.relations import (
     find_related,
     get_relation,
 )
-from fiction.universe.universe import NONE, Universe
-from guard.files import partial_path, remove_abandoned_partials
-from worlds.folder import WorldError, world_folder
-from worlds.input_files import (
+from showhow.fiction.universe.universe import NONE, Universe
+from showhow.guard.files import partial_path, remove_abandoned_partials
+from showhow.worlds.folder import WorldError, world_folder
+from showhow.worlds.input_files import (
     MalformedFile,
     iter_nonblank_lines,
     parse_json,
     read_text_file,
     require_storable_text,
 )
-from worlds.open import read_world_metadata
+from showhow.worlds.open import read_world_metadata
 
 STATED_FACTS_FILE = "stated.json.gz"
 

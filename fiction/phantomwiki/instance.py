@@ -13,33 +13,33 @@ from typing import Any
 
 import numpy as np
 
-from fiction.generator.world_files import UNIVERSE_FILE, generate_triples
-from fiction.phantomwiki.articles import (
+from showhow.fiction.generator.world_files import UNIVERSE_FILE, generate_triples
+from showhow.fiction.phantomwiki.articles import (
     STATED_FACTS_FILE,
     PublishedArticle,
     StatedFacts,
     parse_sentences,
     read_articles,
 )
-from fiction.phantomwiki.prolog import InstanceFacts, parse_facts
-from fiction.phantomwiki.published_questions import (
+from showhow.fiction.phantomwiki.prolog import InstanceFacts, parse_facts
+from showhow.fiction.phantomwiki.published_questions import (
     PublishedQuestion,
     UnknownPrologGoal,
     parse_query,
     read_questions,
     to_chain,
 )
-from fiction.phantomwiki.records import ValueCodec, iter_records
-from fiction.questions.evaluate import FACT_VALUE_KINDS
-from fiction.questions.expressions import Count, Expression, Fact
-from fiction.questions.names import NameFormatter
-from fiction.questions.question import GoldBuilder
-from fiction.questions.question_file import QUESTIONS_FILE
-from fiction.universe.items import ItemCatalog
-from fiction.universe.universe import FACTS, GRAPH, TEXT, FactSources, Universe
-from worlds.build import WorldContents, create_world_folder, write_world
-from worlds.input_files import MalformedFile, parse_json, read_text_file
-from worlds.source import Article
+from showhow.fiction.phantomwiki.records import ValueCodec, iter_records
+from showhow.fiction.questions.evaluate import FACT_VALUE_KINDS
+from showhow.fiction.questions.expressions import Count, Expression, Fact
+from showhow.fiction.questions.names import NameFormatter
+from showhow.fiction.questions.question import GoldBuilder
+from showhow.fiction.questions.question_file import QUESTIONS_FILE
+from showhow.fiction.universe.items import ItemCatalog
+from showhow.fiction.universe.universe import FACTS, GRAPH, TEXT, FactSources, Universe
+from showhow.worlds.build import WorldContents, create_world_folder, write_world
+from showhow.worlds.input_files import MalformedFile, parse_json, read_text_file
+from showhow.worlds.source import Article
 
 _FACT_FILES = ("facts.pl", "facts.pl.gz")
 _ARTICLE_FILES = ("articles.json", "articles.json.gz", "articles.jsonl", "articles.jsonl.gz")

@@ -13,10 +13,10 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from fiction.phantomwiki.records import parse_day
-from fiction.universe.relations import RELATIONS
-from fiction.universe.universe import NONE, Friendships, IdArray, Places, Universe
-from worlds.input_files import MalformedFile, require_storable_text
+from showhow.fiction.phantomwiki.records import parse_day
+from showhow.fiction.universe.relations import RELATIONS
+from showhow.fiction.universe.universe import NONE, Friendships, IdArray, Places, Universe
+from showhow.worlds.input_files import MalformedFile, require_storable_text
 
 # Possessive, so that an unterminated string does not cause exponential backtracking.
 _TOKEN_PATTERN = re.compile(r'\s*(?:"((?:[^"\\]|\\x[0-9a-fA-F]+\\|\\.|"")*+)"|([A-Za-z_]\w*)|(\d+)|([(),]))', re.DOTALL)

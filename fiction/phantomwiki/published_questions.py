@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from fiction.phantomwiki.prolog import (
+from showhow.fiction.phantomwiki.prolog import (
     PrologSyntaxError,
     PrologTerm,
     PrologValue,
@@ -16,7 +16,7 @@ from fiction.phantomwiki.prolog import (
     parse_goal,
     quote_string,
 )
-from fiction.phantomwiki.records import (
+from showhow.fiction.phantomwiki.records import (
     ATTRIBUTE_FACTS,
     ATTRIBUTE_WORDS,
     FACT_ATTRIBUTES,
@@ -24,11 +24,11 @@ from fiction.phantomwiki.records import (
     ValueCodec,
     iter_records,
 )
-from fiction.questions.evaluate import FACT_VALUE_KINDS
-from fiction.questions.expressions import Count, Expression, Fact, Having, Named, People, Related
-from fiction.universe.relations import RELATIONS, find_related, get_relation
-from fiction.universe.universe import NONE
-from guard.json_input import load_json
+from showhow.fiction.questions.evaluate import FACT_VALUE_KINDS
+from showhow.fiction.questions.expressions import Count, Expression, Fact, Having, Named, People, Related
+from showhow.fiction.universe.relations import RELATIONS, find_related, get_relation
+from showhow.fiction.universe.universe import NONE
+from showhow.guard.json_input import load_json
 
 
 class UnknownPrologGoal(ValueError):

@@ -11,10 +11,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from fiction.questions.evaluate import ExpressionAnswer
-from fiction.questions.names import NameFormatter
-from fiction.universe.universe import NONE, Universe
-from worlds.input_files import (
+from showhow.fiction.questions.evaluate import ExpressionAnswer
+from showhow.fiction.questions.names import NameFormatter
+from showhow.fiction.universe.universe import NONE, Universe
+from showhow.worlds.input_files import (
     MalformedFile,
     iter_json_list,
     iter_json_objects,

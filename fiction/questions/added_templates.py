@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import date
 from typing import TypeAlias
 
-from fiction.questions.expressions import (
+from showhow.fiction.questions.expressions import (
     Both,
     Compare,
     Count,
@@ -26,9 +26,9 @@ from fiction.questions.expressions import (
     Related,
     Same,
 )
-from fiction.questions.walk import RandomWalk, find_balanced_count, find_countable_relations
-from fiction.questions.wording import FACT_LABELS
-from fiction.universe.relations import RELATIONS
+from showhow.fiction.questions.walk import RandomWalk, find_balanced_count, find_countable_relations
+from showhow.fiction.questions.wording import FACT_LABELS
+from showhow.fiction.universe.relations import RELATIONS
 
 DrawFunction: TypeAlias = Callable[[RandomWalk], Expression | None]
 COMPOSITION, CONJUNCTION = "composition", "conjunction"

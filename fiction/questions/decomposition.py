@@ -21,9 +21,9 @@ from functools import singledispatchmethod
 from itertools import islice
 from typing import Any
 
-from fiction.questions import wording
-from fiction.questions.evaluate import FACT_VALUE_KINDS, FactTriple
-from fiction.questions.expressions import (
+from showhow.fiction.questions import wording
+from showhow.fiction.questions.evaluate import FACT_VALUE_KINDS, FactTriple
+from showhow.fiction.questions.expressions import (
     Both,
     Compare,
     Count,
@@ -39,11 +39,17 @@ from fiction.questions.expressions import (
     Same,
     is_chain,
 )
-from fiction.questions.names import MAX_ANSWERS_SHOWN, ThingCatalog
-from fiction.questions.reasoning import DIRECT_REASONING, SEARCH, ReasoningBuilder, ReasoningNode, split_relation
-from fiction.questions.wording import FACT_LABELS
-from fiction.universe.items import PROPERTY_IDS, PROPERTY_RELATIONS
-from fiction.universe.relations import get_relation
+from showhow.fiction.questions.names import MAX_ANSWERS_SHOWN, ThingCatalog
+from showhow.fiction.questions.reasoning import (
+    DIRECT_REASONING,
+    SEARCH,
+    ReasoningBuilder,
+    ReasoningNode,
+    split_relation,
+)
+from showhow.fiction.questions.wording import FACT_LABELS
+from showhow.fiction.universe.items import PROPERTY_IDS, PROPERTY_RELATIONS
+from showhow.fiction.universe.relations import get_relation
 
 
 def build_atomic_tree(root: ReasoningNode, things: ThingCatalog) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fiction.questions.expressions import (
+from showhow.fiction.questions.expressions import (
     Both,
     Compare,
     Count,
@@ -23,9 +23,9 @@ from fiction.questions.expressions import (
     Related,
     Same,
 )
-from fiction.universe.relations import UP, KinshipRelation, get_relation, sort_unique, trace_frontiers
-from fiction.universe.universe import NONE, WITHHELD, IdArray, Universe
-from worlds.lexicon.kinship import gendered_words
+from showhow.fiction.universe.relations import UP, KinshipRelation, get_relation, sort_unique, trace_frontiers
+from showhow.fiction.universe.universe import NONE, WITHHELD, IdArray, Universe
+from showhow.worlds.lexicon.kinship import gendered_words
 
 FACT_VALUE_KINDS = {
     "job": "job",

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Any
 
-from fiction.questions.evaluate import ExpressionEvaluator
-from fiction.questions.expressions import Both, Having, Only, People, Related
-from fiction.universe.items import FEMALE, ITEM_KINDS, MALE, ItemCatalog
-from fiction.universe.relations import KinshipRelation, get_relation
-from fiction.universe.universe import IdArray, Universe
-from worlds.lexicon.english import pluralize
+from showhow.fiction.questions.evaluate import ExpressionEvaluator
+from showhow.fiction.questions.expressions import Both, Having, Only, People, Related
+from showhow.fiction.universe.items import FEMALE, ITEM_KINDS, MALE, ItemCatalog
+from showhow.fiction.universe.relations import KinshipRelation, get_relation
+from showhow.fiction.universe.universe import IdArray, Universe
+from showhow.worlds.lexicon.english import pluralize
 
 # The calendar module would use the locale of the machine.
 MONTHS = "January February March April May June July August September October November December".split()

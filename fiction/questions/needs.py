@@ -11,8 +11,8 @@ from itertools import combinations
 
 import numpy as np
 
-from fiction.questions.evaluate import FACT_VALUE_KINDS, GENDERED_RELATIONS, FactTriple, iter_fact_triples
-from fiction.questions.expressions import (
+from showhow.fiction.questions.evaluate import FACT_VALUE_KINDS, GENDERED_RELATIONS, FactTriple, iter_fact_triples
+from showhow.fiction.questions.expressions import (
     Both,
     Expression,
     Fact,
@@ -23,9 +23,9 @@ from fiction.questions.expressions import (
     Related,
     child_expressions,
 )
-from fiction.questions.reasoning import FILTER, RELATE, SEARCH, ReasoningBuilder, ReasoningNode
-from fiction.universe.relations import FRIEND, SPOUSE
-from fiction.universe.universe import NONE, SOURCES, FactSources, IdArray, Universe
+from showhow.fiction.questions.reasoning import FILTER, RELATE, SEARCH, ReasoningBuilder, ReasoningNode
+from showhow.fiction.universe.relations import FRIEND, SPOUSE
+from showhow.fiction.universe.universe import NONE, SOURCES, FactSources, IdArray, Universe
 
 SOURCE_SETS = [chosen for size in (1, 2, 3) for chosen in combinations(SOURCES, size)]
 """All sets of sources, smaller sets first."""

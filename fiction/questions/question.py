@@ -6,9 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from fiction.questions.decomposition import build_atomic_tree, build_subquestions, build_triples, classify_structure
-from fiction.questions.evaluate import ExpressionEvaluator, FactEvaluator, FactTriple
-from fiction.questions.expressions import (
+from showhow.fiction.questions.decomposition import (
+    build_atomic_tree,
+    build_subquestions,
+    build_triples,
+    classify_structure,
+)
+from showhow.fiction.questions.evaluate import ExpressionEvaluator, FactEvaluator, FactTriple
+from showhow.fiction.questions.expressions import (
     Compare,
     Count,
     Expression,
@@ -23,15 +28,15 @@ from fiction.questions.expressions import (
     child_expressions,
     encode_expression,
 )
-from fiction.questions.names import NameFormatter, ThingCatalog
-from fiction.questions.needs import SourceNeeds, find_absent_kinds, iter_examined_facts
-from fiction.questions.reasoning import ReasoningBuilder
-from fiction.questions.sparql import build_sparql
-from fiction.questions.wording import FACT_LABELS, noun_phrase
-from fiction.universe.items import ItemCatalog
-from fiction.universe.options import GENERATOR_VERSION
-from fiction.universe.relations import get_relation
-from fiction.universe.universe import FactSources, Universe
+from showhow.fiction.questions.names import NameFormatter, ThingCatalog
+from showhow.fiction.questions.needs import SourceNeeds, find_absent_kinds, iter_examined_facts
+from showhow.fiction.questions.reasoning import ReasoningBuilder
+from showhow.fiction.questions.sparql import build_sparql
+from showhow.fiction.questions.wording import FACT_LABELS, noun_phrase
+from showhow.fiction.universe.items import ItemCatalog
+from showhow.fiction.universe.options import GENERATOR_VERSION
+from showhow.fiction.universe.relations import get_relation
+from showhow.fiction.universe.universe import FactSources, Universe
 
 _STRATEGY_DIFFICULTIES = {"met": 4, "wedding": 3, "passport": 4}
 """Facts that each strategy needs."""

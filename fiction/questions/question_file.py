@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from worlds.folder import WorldError
-from worlds.input_files import MalformedFile, iter_json_objects, open_bytes, parse_json
+from showhow.worlds.folder import WorldError
+from showhow.worlds.input_files import MalformedFile, iter_json_objects, open_bytes, parse_json
 
 QUESTIONS_FILE = "questions.jsonl"
 

@@ -9,8 +9,8 @@ from functools import singledispatchmethod
 
 import numpy as np
 
-from fiction.questions import wording
-from fiction.questions.evaluate import (
+from showhow.fiction.questions import wording
+from showhow.fiction.questions.evaluate import (
     FACT_VALUE_KINDS,
     ExpressionEvaluator,
     FactTriple,
@@ -18,7 +18,7 @@ from fiction.questions.evaluate import (
     iter_place_triples,
     iter_relation_triples,
 )
-from fiction.questions.expressions import (
+from showhow.fiction.questions.expressions import (
     Both,
     Compare,
     Count,
@@ -34,9 +34,9 @@ from fiction.questions.expressions import (
     Related,
     Same,
 )
-from fiction.questions.names import ThingCatalog
-from fiction.questions.wording import FACT_LABELS, noun_phrase
-from fiction.universe.relations import (
+from showhow.fiction.questions.names import ThingCatalog
+from showhow.fiction.questions.wording import FACT_LABELS, noun_phrase
+from showhow.fiction.universe.relations import (
     BASIC_RELATIONS,
     PARTNER,
     RELATIONS,
@@ -45,7 +45,7 @@ from fiction.universe.relations import (
     get_relation,
     sort_unique,
 )
-from fiction.universe.universe import NONE, IdArray
+from showhow.fiction.universe.universe import NONE, IdArray
 
 SEARCH, RELATE, FILTER, DIRECT_REASONING, COMPOSITE = "Search", "Relate", "Filter", "DR", ""
 """The operators of AtomR, direct reasoning over earlier answers, and a question answered by its sub-questions."""

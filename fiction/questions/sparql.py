@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from datetime import date
 from functools import singledispatchmethod
 
-from fiction.questions.evaluate import FACT_VALUE_KINDS
-from fiction.questions.expressions import (
+from showhow.fiction.questions.evaluate import FACT_VALUE_KINDS
+from showhow.fiction.questions.expressions import (
     Both,
     Compare,
     Count,
@@ -27,10 +27,10 @@ from fiction.questions.expressions import (
     Related,
     Same,
 )
-from fiction.questions.reasoning import split_relation
-from fiction.universe.items import FEMALE, MALE, PROPERTY_IDS, ItemCatalog
-from fiction.universe.relations import UP, get_relation
-from fiction.universe.universe import Universe
+from showhow.fiction.questions.reasoning import split_relation
+from showhow.fiction.universe.items import FEMALE, MALE, PROPERTY_IDS, ItemCatalog
+from showhow.fiction.universe.relations import UP, get_relation
+from showhow.fiction.universe.universe import Universe
 
 MAX_SET_SIZE = 1000
 """Maximum size of an intermediate set of people and of the answers; also the row limit of the query tool."""

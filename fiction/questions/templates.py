@@ -21,7 +21,7 @@ from zlib import crc32
 
 import numpy as np
 
-from fiction.questions.added_templates import (
+from showhow.fiction.questions.added_templates import (
     FACT_PAIRS,
     DrawFunction,
     QuestionTemplate,
@@ -36,8 +36,8 @@ from fiction.questions.added_templates import (
     relation_phrase,
     superlative_templates,
 )
-from fiction.questions.evaluate import ExpressionEvaluator
-from fiction.questions.expressions import (
+from showhow.fiction.questions.evaluate import ExpressionEvaluator
+from showhow.fiction.questions.expressions import (
     Both,
     Count,
     Expression,
@@ -49,20 +49,20 @@ from fiction.questions.expressions import (
     Related,
     child_expressions,
 )
-from fiction.questions.names import NameFormatter
-from fiction.questions.question import PAIR_KIND, GeneratedQuestion, GoldBuilder
-from fiction.questions.sparql import MAX_SET_SIZE
-from fiction.questions.walk import (
+from showhow.fiction.questions.names import NameFormatter
+from showhow.fiction.questions.question import PAIR_KIND, GeneratedQuestion, GoldBuilder
+from showhow.fiction.questions.sparql import MAX_SET_SIZE
+from showhow.fiction.questions.walk import (
     ATTRIBUTES,
     RandomWalk,
     find_balanced_count,
     find_countable_relations,
     find_onward_relations,
 )
-from fiction.questions.wording import FACT_LABELS, word_question
-from fiction.universe.options import ABSENT_FACTS, GenerationOptions
-from fiction.universe.relations import RELATIONS, get_relation, trace_frontiers
-from fiction.universe.universe import NONE, FactSources, Universe
+from showhow.fiction.questions.wording import FACT_LABELS, word_question
+from showhow.fiction.universe.options import ABSENT_FACTS, GenerationOptions
+from showhow.fiction.universe.relations import RELATIONS, get_relation, trace_frontiers
+from showhow.fiction.universe.universe import NONE, FactSources, Universe
 
 _NAMED_START, _DESCRIBED_START = "<name>", "the person whose <attribute> is <value>"
 MAX_ATTEMPTS = 100

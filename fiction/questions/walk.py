@@ -6,11 +6,11 @@ from typing import TypeVar
 
 import numpy as np
 
-from fiction.questions.evaluate import ExpressionEvaluator
-from fiction.questions.expressions import Count, Expression, Having, Named, People, Related
-from fiction.universe.relations import DOWN, FRIEND, RELATIONS, SIDE, SPOUSE, UP, KinshipRelation, find_related
-from fiction.universe.universe import NONE, IdArray, Universe
-from worlds.lexicon.kinship import inverse_step
+from showhow.fiction.questions.evaluate import ExpressionEvaluator
+from showhow.fiction.questions.expressions import Count, Expression, Having, Named, People, Related
+from showhow.fiction.universe.relations import DOWN, FRIEND, RELATIONS, SIDE, SPOUSE, UP, KinshipRelation, find_related
+from showhow.fiction.universe.universe import NONE, IdArray, Universe
+from showhow.worlds.lexicon.kinship import inverse_step
 
 ATTRIBUTES = ("birth", "job", "hobby")
 """Facts that the paper's questions ask for and start from."""

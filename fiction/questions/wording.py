@@ -8,8 +8,8 @@ from datetime import date
 from functools import singledispatch
 from typing import Any
 
-from fiction.questions.evaluate import FACT_VALUE_KINDS, FactTriple
-from fiction.questions.expressions import (
+from showhow.fiction.questions.evaluate import FACT_VALUE_KINDS, FactTriple
+from showhow.fiction.questions.expressions import (
     Both,
     Compare,
     Count,
@@ -25,10 +25,10 @@ from fiction.questions.expressions import (
     Related,
     Same,
 )
-from fiction.questions.names import NameFormatter, ThingCatalog
-from fiction.universe.items import PROPERTY_IDS, PROPERTY_RELATIONS
-from fiction.universe.relations import get_relation
-from worlds.lexicon.english import takes_article_an
+from showhow.fiction.questions.names import NameFormatter, ThingCatalog
+from showhow.fiction.universe.items import PROPERTY_IDS, PROPERTY_RELATIONS
+from showhow.fiction.universe.relations import get_relation
+from showhow.worlds.lexicon.english import takes_article_an
 
 FACT_LABELS = {fact: PROPERTY_RELATIONS[PROPERTY_IDS[fact]] for fact in FACT_VALUE_KINDS}
 """Nouns for facts in questions."""

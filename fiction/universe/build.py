@@ -16,11 +16,11 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from fiction.universe.families import FamilyTrees, RandomStream, create_generator, grow_families, random_below
-from fiction.universe.life_events import assign_homes, draw_births, draw_deaths, draw_friendships, draw_weddings
-from fiction.universe.options import GenerationOptions
-from fiction.universe.universe import NONE, IdArray, Places, Universe
-from worlds.folder import WorldError
+from showhow.fiction.universe.families import FamilyTrees, RandomStream, create_generator, grow_families, random_below
+from showhow.fiction.universe.life_events import assign_homes, draw_births, draw_deaths, draw_friendships, draw_weddings
+from showhow.fiction.universe.options import GenerationOptions
+from showhow.fiction.universe.universe import NONE, IdArray, Places, Universe
+from showhow.worlds.folder import WorldError
 
 _Rows = npt.NDArray[np.int64]
 

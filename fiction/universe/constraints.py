@@ -10,8 +10,8 @@ from datetime import date
 import numpy as np
 import numpy.typing as npt
 
-from fiction.universe.options import GenerationOptions
-from fiction.universe.universe import NONE, IdArray, Universe
+from showhow.fiction.universe.options import GenerationOptions
+from showhow.fiction.universe.universe import NONE, IdArray, Universe
 
 _TOLERANCE = 6
 """Standard deviations by which the number of friendships may differ from its mean."""

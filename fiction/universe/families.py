@@ -6,8 +6,8 @@ from enum import IntEnum
 import numpy as np
 import numpy.typing as npt
 
-from fiction.universe.options import GenerationOptions
-from fiction.universe.universe import NONE, IdArray
+from showhow.fiction.universe.options import GenerationOptions
+from showhow.fiction.universe.universe import NONE, IdArray
 
 
 class RandomStream(IntEnum):

@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Sequence
 from datetime import date
 
-from fiction.universe.universe import NONE, Universe
-from worlds.lexicon.kinship import relation_names
+from showhow.fiction.universe.universe import NONE, Universe
+from showhow.worlds.lexicon.kinship import relation_names
 
 HUMAN, FEMALE, MALE = "Q5", "Q6581072", "Q6581097"
 TOWN, REGION, COUNTRY, OCCUPATION, HOBBY = "Q3957", "Q82794", "Q6256", "Q12737077", "Q47728"

@@ -7,8 +7,8 @@ people. Friends lived at the same time.
 import numpy as np
 import numpy.typing as npt
 
-from fiction.universe.families import FamilyTrees, random_below
-from fiction.universe.universe import NONE, CompressedLists, Friendships, IdArray, Places
+from showhow.fiction.universe.families import FamilyTrees, random_below
+from showhow.fiction.universe.universe import NONE, CompressedLists, Friendships, IdArray, Places
 
 _STAY_SHARE = 0.75
 """Probability that a person stays in the place of birth, and that a couple stays when the children are grown."""

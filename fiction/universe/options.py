@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from option_fields import list_options, option
-from worlds.folder import WorldError
+from showhow.option_fields import list_options, option
+from showhow.worlds.folder import WorldError
 
 GENERATOR_VERSION = 3
 """Version of the generator; the same options give a different world under another version.

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from fiction.universe.universe import NONE, IdArray, Universe
-from worlds.lexicon.english import FEMALE, pluralize
-from worlds.lexicon.kinship import basic_path, relation_label
+from showhow.fiction.universe.universe import NONE, IdArray, Universe
+from showhow.worlds.lexicon.english import FEMALE, pluralize
+from showhow.worlds.lexicon.kinship import basic_path, relation_label
 
 Rows = npt.NDArray[np.int64]
 """Rows of people."""

@@ -13,7 +13,7 @@ from zipfile import BadZipFile
 import numpy as np
 import numpy.typing as npt
 
-from worlds.folder import WorldError
+from showhow.worlds.folder import WorldError
 
 
 def count_by_sources(universe: Path, fact_sources: Path) -> dict[str, dict[str, int]]:

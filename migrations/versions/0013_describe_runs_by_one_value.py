@@ -6,7 +6,7 @@ from typing import Any
 import sqlalchemy as sa
 from alembic import op
 
-from db.former_configuration import PINS, FormerRun, read_run, read_trace, write_run, write_trace
+from showhow.db.former_configuration import PINS, FormerRun, read_run, read_trace, write_run, write_trace
 
 revision = "0013"
 down_revision = "0012"

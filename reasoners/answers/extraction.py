@@ -12,11 +12,11 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from db.models import Trace
-from db.recording import TraceAnswers
-from db.trace_record import TraceRecord
-from db.unanswerable import read_unanswerable
-from reasoners.answers.normalization import answers_equal, normalize_answer
+from showhow.db.models import Trace
+from showhow.db.recording import TraceAnswers
+from showhow.db.trace_record import TraceRecord
+from showhow.db.unanswerable import read_unanswerable
+from showhow.reasoners.answers.normalization import answers_equal, normalize_answer
 
 NO_ANSWER = "none"
 FINAL_ANSWER_LABEL = "Final Answer:"

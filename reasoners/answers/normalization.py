@@ -14,8 +14,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from db.unanswerable import read_unanswerable
-from reasoners.answers.dates_and_numbers import UNITS, format_number, normalize_quantities
+from showhow.db.unanswerable import read_unanswerable
+from showhow.reasoners.answers.dates_and_numbers import UNITS, format_number, normalize_quantities
 
 Words = tuple[str, ...]
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
-from reasoners.atomr.skills import (
+from showhow.reasoners.atomr.skills import (
     AGGREGATE,
     OPERATE,
     PLAN,
@@ -25,7 +25,7 @@ from reasoners.atomr.skills import (
     open_node_spans,
     plan_single_search,
 )
-from reasoners.base import (
+from showhow.reasoners.base import (
     Branch,
     CallBudget,
     Fan,
@@ -40,11 +40,11 @@ from reasoners.base import (
     ask_skill,
     fit_to_budget,
 )
-from reasoners.humaniq.options import check_at_least, check_option, check_positive, choice
-from reasoners.retrieval import Retriever
-from reasoners.skills.set_operations import OperationUndefined, combine_answers
-from reasoners.skills.skill import DEFAULT_SHOTS, SkillCall, SkillResult, list_shots
-from reasoners.skills.values import (
+from showhow.reasoners.humaniq.options import check_at_least, check_option, check_positive, choice
+from showhow.reasoners.retrieval import Retriever
+from showhow.reasoners.skills.set_operations import OperationUndefined, combine_answers
+from showhow.reasoners.skills.skill import DEFAULT_SHOTS, SkillCall, SkillResult, list_shots
+from showhow.reasoners.skills.values import (
     OWN_KNOWLEDGE,
     AnswersReply,
     AnswerValue,
@@ -57,7 +57,7 @@ from reasoners.skills.values import (
     fill_references,
     format_values,
 )
-from reasoners.sources import (
+from showhow.reasoners.sources import (
     DIRECT_ANSWER,
     DIRECT_RAG,
     WIDER_RETRIEVALS,

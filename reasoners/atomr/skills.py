@@ -9,12 +9,19 @@ from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from db.models import SPAN_SKILL
-from llm.structured_output import ReplyText
-from reasoners.base import Action, Move
-from reasoners.skills.set_operations import Operation, operand_counts
-from reasoners.skills.skill import Fallback, Skill
-from reasoners.skills.values import AnswersReply, AnswerValue, OperandValue, QuotingReply, SourcePassage, check_answers
+from showhow.db.models import SPAN_SKILL
+from showhow.llm.structured_output import ReplyText
+from showhow.reasoners.base import Action, Move
+from showhow.reasoners.skills.set_operations import Operation, operand_counts
+from showhow.reasoners.skills.skill import Fallback, Skill
+from showhow.reasoners.skills.values import (
+    AnswersReply,
+    AnswerValue,
+    OperandValue,
+    QuotingReply,
+    SourcePassage,
+    check_answers,
+)
 
 MAX_NODES = 40
 MAX_DEPTH = 6
@@ -229,7 +236,7 @@ PLAN: Skill[Any, PlanReply] = Skill(
     name="plan",
     version=1,
     description="I take the question apart into operations.",
-    package="reasoners.atomr",
+    package="showhow.reasoners.atomr",
     request_type=PlanRequest,
     reply_type=PlanReply,
     check=check_plan,
@@ -262,7 +269,7 @@ OPERATE: Skill[OperateRequest, QuotingReply] = Skill(
     name="operate",
     version=2,
     description="I carry out the operation on what was retrieved.",
-    package="reasoners.atomr",
+    package="showhow.reasoners.atomr",
     request_type=OperateRequest,
     reply_type=QuotingReply,
     check=_check_operation,
@@ -289,7 +296,7 @@ AGGREGATE: Skill[AggregateRequest, AnswersReply] = Skill(
     name="aggregate",
     version=1,
     description="I conclude from the earlier answers.",
-    package="reasoners.atomr",
+    package="showhow.reasoners.atomr",
     request_type=AggregateRequest,
     reply_type=AnswersReply,
     check=lambda _request, reply: check_answers(reply, ()),

@@ -6,9 +6,9 @@ from typing import Any
 
 from pydantic import BaseModel, Field
 
-from db.models import SPAN_SKILL
-from llm.structured_output import ReplyText
-from reasoners.base import (
+from showhow.db.models import SPAN_SKILL
+from showhow.llm.structured_output import ReplyText
+from showhow.reasoners.base import (
     Action,
     CallBudget,
     Fan,
@@ -21,8 +21,8 @@ from reasoners.base import (
     Task,
     fit_to_budget,
 )
-from reasoners.baselines.single_call import CotScOptions, most_frequent_reply
-from reasoners.baselines.skills import (
+from showhow.reasoners.baselines.single_call import CotScOptions, most_frequent_reply
+from showhow.reasoners.baselines.skills import (
     ALL_SOURCES,
     OWN_KNOWLEDGE_OPTIONS,
     ask_together,
@@ -31,13 +31,13 @@ from reasoners.baselines.skills import (
     require_reply,
     require_sources,
 )
-from reasoners.geek.agent import NOT_FOUND
-from reasoners.geek.skills import CONCLUDE, ConcludeReply, ExcavatedFact, StateRequest
-from reasoners.humaniq.options import AgentOptionsError, check_option, check_positive, choice
-from reasoners.retrieval import Retriever
-from reasoners.skills.skill import Fallback, Skill, SkillCall, SkillResult
-from reasoners.skills.values import OWN_KNOWLEDGE, AnswersReply, SourcePassage, check_answers, conclude
-from reasoners.sources import BareQuestion, RetrievalQuery, SelectSourcesRequest, choose_sources
+from showhow.reasoners.geek.agent import NOT_FOUND
+from showhow.reasoners.geek.skills import CONCLUDE, ConcludeReply, ExcavatedFact, StateRequest
+from showhow.reasoners.humaniq.options import AgentOptionsError, check_option, check_positive, choice
+from showhow.reasoners.retrieval import Retriever
+from showhow.reasoners.skills.skill import Fallback, Skill, SkillCall, SkillResult
+from showhow.reasoners.skills.values import OWN_KNOWLEDGE, AnswersReply, SourcePassage, check_answers, conclude
+from showhow.reasoners.sources import BareQuestion, RetrievalQuery, SelectSourcesRequest, choose_sources
 
 MAX_RATIONALES = 20
 
@@ -142,7 +142,7 @@ def _check_correction(request: CorrectRationaleRequest, reply: CorrectedRational
     return check_answers(AnswersReply(answers=[], support=reply.support), request.passages)
 
 
-_PACKAGE = "reasoners.baselines"
+_PACKAGE = "showhow.reasoners.baselines"
 DRAFT_RATIONALES: Skill[BareQuestion, DraftReply] = Skill(
     "draft_rationales",
     1,

@@ -4,7 +4,7 @@ from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from reasoners.base import (
+from showhow.reasoners.base import (
     NOTHING,
     Branch,
     CallBudget,
@@ -16,7 +16,7 @@ from reasoners.base import (
     Task,
     fit_to_budget,
 )
-from reasoners.baselines.graph_skills import (
+from showhow.reasoners.baselines.graph_skills import (
     MEMORY,
     OBJECTIVES,
     OWN_CHOICES,
@@ -31,18 +31,18 @@ from reasoners.baselines.graph_skills import (
     keep_best,
     require_tools,
 )
-from reasoners.baselines.graph_walks import GraphWalk
-from reasoners.baselines.single_call import sample_chains, vote_over_sets
-from reasoners.baselines.skills import require_reply
-from reasoners.humaniq.options import AgentOptionsError, check_option, check_positive, check_temperature, choice
-from reasoners.skills.values import (
+from showhow.reasoners.baselines.graph_walks import GraphWalk
+from showhow.reasoners.baselines.single_call import sample_chains, vote_over_sets
+from showhow.reasoners.baselines.skills import require_reply
+from showhow.reasoners.humaniq.options import AgentOptionsError, check_option, check_positive, check_temperature, choice
+from showhow.reasoners.skills.values import (
     OWN_KNOWLEDGE,
     AnswerValue,
     SourcePassage,
     conclude,
     distinct_values,
 )
-from reasoners.sources import BareQuestion
+from showhow.reasoners.sources import BareQuestion
 
 MAX_LISTED = 20
 """Entities of a set whose relations StructGPT lists; things of one kind have much the same relations."""

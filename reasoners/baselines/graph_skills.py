@@ -8,11 +8,11 @@ from uuid import UUID
 
 from pydantic import BaseModel, Field
 
-from llm.structured_output import ReplyText
-from reasoners.base import ReasonerError, Task
-from reasoners.pdrr.skills import ChosenRelation
-from reasoners.skills.skill import Fallback, Skill
-from reasoners.skills.values import (
+from showhow.llm.structured_output import ReplyText
+from showhow.reasoners.base import ReasonerError, Task
+from showhow.reasoners.pdrr.skills import ChosenRelation
+from showhow.reasoners.skills.skill import Fallback, Skill
+from showhow.reasoners.skills.values import (
     AnswerValue,
     GraphFact,
     OfferedRelation,
@@ -21,7 +21,7 @@ from reasoners.skills.values import (
     check_answers,
     format_values,
 )
-from reasoners.sources import BareQuestion
+from showhow.reasoners.sources import BareQuestion
 
 OWN_CHOICES = {
     "never": "answers rest on the graph only",
@@ -33,7 +33,7 @@ MAX_CANDIDATES, SAMPLED = 20, 5
 """Of more facts of one relation than the first number, so many are drawn; the published code draws without a seed."""
 MAX_TOPICS = 5
 """Topics of one question; a walk begins at all of them."""
-_PACKAGE = "reasoners.baselines"
+_PACKAGE = "showhow.reasoners.baselines"
 
 ScoredT = TypeVar("ScoredT", "WeighedRelation", "WeighedFact")
 

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 from uuid import UUID
 
-from db.models import SPAN_SKILL
-from reasoners.base import (
+from showhow.db.models import SPAN_SKILL
+from showhow.reasoners.base import (
     Action,
     Branch,
     CallBudget,
@@ -26,7 +26,7 @@ from reasoners.base import (
     Task,
     fit_to_budget,
 )
-from reasoners.baselines.graph_skills import (
+from showhow.reasoners.baselines.graph_skills import (
     ANSWER_WALK,
     ENOUGH,
     MAX_CANDIDATES,
@@ -55,11 +55,11 @@ from reasoners.baselines.graph_skills import (
     keep_best,
     require_tools,
 )
-from reasoners.baselines.skills import require_answers, require_reply
-from reasoners.humaniq.options import check_option, check_positive, choice
-from reasoners.retrieval import Retriever
-from reasoners.skills.skill import ReplyT, RequestT, Skill, SkillCall, SkillResult
-from reasoners.skills.values import (
+from showhow.reasoners.baselines.skills import require_answers, require_reply
+from showhow.reasoners.humaniq.options import check_option, check_positive, choice
+from showhow.reasoners.retrieval import Retriever
+from showhow.reasoners.skills.skill import ReplyT, RequestT, Skill, SkillCall, SkillResult
+from showhow.reasoners.skills.values import (
     OWN_KNOWLEDGE,
     AnswerValue,
     GraphFact,
@@ -70,7 +70,7 @@ from reasoners.skills.values import (
     distinct_values,
     format_values,
 )
-from reasoners.sources import DIRECT_ANSWER, BareQuestion
+from showhow.reasoners.sources import DIRECT_ANSWER, BareQuestion
 
 
 class GraphWalk:

@@ -8,9 +8,9 @@ from uuid import UUID
 
 from pydantic import BaseModel
 
-from llm.structured_output import ReplyText
-from reasoners.atomr.skills import MAX_NODES, list_dependencies, list_order_problems, open_node_spans
-from reasoners.base import (
+from showhow.llm.structured_output import ReplyText
+from showhow.reasoners.atomr.skills import MAX_NODES, list_dependencies, list_order_problems, open_node_spans
+from showhow.reasoners.base import (
     Branch,
     CallBudget,
     Fan,
@@ -24,8 +24,8 @@ from reasoners.base import (
     Task,
     fit_to_budget,
 )
-from reasoners.baselines.single_call import most_frequent_reply
-from reasoners.baselines.skills import (
+from showhow.reasoners.baselines.single_call import most_frequent_reply
+from showhow.reasoners.baselines.skills import (
     COT_ANSWER,
     COT_RAG,
     OWN_KNOWLEDGE_OPTIONS,
@@ -33,12 +33,19 @@ from reasoners.baselines.skills import (
     ask_together,
     require_sources,
 )
-from reasoners.geek.skills import CONCLUDE, ConcludeReply, ExcavatedFact, StateRequest, fill_numbers, list_references
-from reasoners.humaniq.options import check_option, check_positive, check_temperature, choice
-from reasoners.retrieval import Retriever
-from reasoners.skills.skill import Fallback, Skill, SkillCall, SkillResult
-from reasoners.skills.values import OWN_KNOWLEDGE, ReasonedReply, SourcePassage, conclude
-from reasoners.sources import BareQuestion, PassageQuestion, RetrievalQuery
+from showhow.reasoners.geek.skills import (
+    CONCLUDE,
+    ConcludeReply,
+    ExcavatedFact,
+    StateRequest,
+    fill_numbers,
+    list_references,
+)
+from showhow.reasoners.humaniq.options import check_option, check_positive, check_temperature, choice
+from showhow.reasoners.retrieval import Retriever
+from showhow.reasoners.skills.skill import Fallback, Skill, SkillCall, SkillResult
+from showhow.reasoners.skills.values import OWN_KNOWLEDGE, ReasonedReply, SourcePassage, conclude
+from showhow.reasoners.sources import BareQuestion, PassageQuestion, RetrievalQuery
 
 MAX_FILLED_ANSWERS = 50
 """The most answers of an earlier question that a later one names."""
@@ -156,7 +163,7 @@ QUESTION_TREE: Skill[BareQuestion, QuestionTreeReply] = Skill(
     "question_tree",
     1,
     "I split the question into simpler ones.",
-    "reasoners.baselines",
+    "showhow.reasoners.baselines",
     BareQuestion,
     QuestionTreeReply,
     check_question_tree,

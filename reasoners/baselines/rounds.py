@@ -6,9 +6,9 @@ Self-Ask (Press et al. 2023), IRCoT (Trivedi et al. 2023), and ReAct (Yao et al.
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
-from fewshot_library.selection import SelectionConfig
-from llm.client import ChatClient
-from reasoners.base import (
+from showhow.fewshot_library.selection import SelectionConfig
+from showhow.llm.client import ChatClient
+from showhow.reasoners.base import (
     Action,
     FinalAnswer,
     NoUsableReply,
@@ -19,8 +19,8 @@ from reasoners.base import (
     StepCompletion,
     Task,
 )
-from reasoners.baselines.single_call import CotSc, CotScOptions
-from reasoners.baselines.skills import (
+from showhow.reasoners.baselines.single_call import CotSc, CotScOptions
+from showhow.reasoners.baselines.skills import (
     COT_RAG,
     REASON_SENTENCE,
     SELF_ASK,
@@ -34,11 +34,18 @@ from reasoners.baselines.skills import (
     require_reply,
     require_sources,
 )
-from reasoners.humaniq.agent import HumanIQ
-from reasoners.humaniq.options import PROMPT_FORMATS, SOURCE_CHOICES, AgentOptions, check_option, check_positive, choice
-from reasoners.retrieval import Retriever
-from reasoners.skills.skill import SkillCall, SkillResult
-from reasoners.skills.values import (
+from showhow.reasoners.humaniq.agent import HumanIQ
+from showhow.reasoners.humaniq.options import (
+    PROMPT_FORMATS,
+    SOURCE_CHOICES,
+    AgentOptions,
+    check_option,
+    check_positive,
+    choice,
+)
+from showhow.reasoners.retrieval import Retriever
+from showhow.reasoners.skills.skill import SkillCall, SkillResult
+from showhow.reasoners.skills.values import (
     AnswersReply,
     ReasonedReply,
     SourcePassage,
@@ -46,7 +53,7 @@ from reasoners.skills.values import (
     conclude_from_passages,
     format_values,
 )
-from reasoners.sources import PassageQuestion, RetrievalQuery
+from showhow.reasoners.sources import PassageQuestion, RetrievalQuery
 
 READER_CHOICES = {
     "on": "a call of its own answers from what was gathered, as published",

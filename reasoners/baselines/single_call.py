@@ -5,9 +5,9 @@ from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from llm.profiles import DEFAULT_CONTEXT_WINDOW
-from reasoners.answers.normalization import group_equal_answers
-from reasoners.base import (
+from showhow.llm.profiles import DEFAULT_CONTEXT_WINDOW
+from showhow.reasoners.answers.normalization import group_equal_answers
+from showhow.reasoners.base import (
     NOTHING,
     Action,
     CallBudget,
@@ -21,7 +21,7 @@ from reasoners.base import (
     Task,
     fit_to_budget,
 )
-from reasoners.baselines.skills import (
+from showhow.reasoners.baselines.skills import (
     COT_ANSWER,
     COT_RAG,
     IN_CONTEXT,
@@ -33,11 +33,17 @@ from reasoners.baselines.skills import (
     require_answers,
     require_sources,
 )
-from reasoners.humaniq.options import DEFAULT_REPLY_TOKENS, check_option, check_positive, check_temperature, choice
-from reasoners.prompting.run_state import count_message_tokens
-from reasoners.retrieval import Retriever
-from reasoners.skills.skill import Skill, SkillCall, SkillResult, build_skill_messages
-from reasoners.skills.values import (
+from showhow.reasoners.humaniq.options import (
+    DEFAULT_REPLY_TOKENS,
+    check_option,
+    check_positive,
+    check_temperature,
+    choice,
+)
+from showhow.reasoners.prompting.run_state import count_message_tokens
+from showhow.reasoners.retrieval import Retriever
+from showhow.reasoners.skills.skill import Skill, SkillCall, SkillResult, build_skill_messages
+from showhow.reasoners.skills.values import (
     OWN_KNOWLEDGE,
     AnswersReply,
     AnswerValue,
@@ -46,8 +52,8 @@ from reasoners.skills.values import (
     conclude,
     conclude_from_passages,
 )
-from reasoners.sources import DIRECT_ANSWER, DIRECT_RAG, BareQuestion, PassageQuestion, RetrievalQuery
-from worlds.source import ArticleListing
+from showhow.reasoners.sources import DIRECT_ANSWER, DIRECT_RAG, BareQuestion, PassageQuestion, RetrievalQuery
+from showhow.worlds.source import ArticleListing
 
 MIN_ARTICLE_TOKENS = 15
 """An article takes at least so many tokens of a prompt, by its id, its title and the names of its fields."""

@@ -5,10 +5,10 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, Field
 
-from llm.structured_output import ReplyText
-from reasoners.base import Branch, Move, NoUsableReply, Parallel, QuestionRefused, ReasonerError, Task
-from reasoners.skills.skill import Skill, SkillCall, SkillResult
-from reasoners.skills.values import (
+from showhow.llm.structured_output import ReplyText
+from showhow.reasoners.base import Branch, Move, NoUsableReply, Parallel, QuestionRefused, ReasonerError, Task
+from showhow.reasoners.skills.skill import Skill, SkillCall, SkillResult
+from showhow.reasoners.skills.values import (
     AnswersReply,
     AnswerValue,
     ReasonedQuotingReply,
@@ -16,7 +16,7 @@ from reasoners.skills.values import (
     SourcePassage,
     check_answers,
 )
-from reasoners.sources import SOURCE_TOOLS, BareQuestion, PassageQuestion, list_sources
+from showhow.reasoners.sources import SOURCE_TOOLS, BareQuestion, PassageQuestion, list_sources
 
 ALL_SOURCES = "all"
 SOURCE_OPTIONS = {
@@ -31,7 +31,7 @@ OWN_KNOWLEDGE_OPTIONS = {
     "free": "the model may know it itself, as published",
 }
 """The values of the option `own` with a description."""
-_PACKAGE = "reasoners.baselines"
+_PACKAGE = "showhow.reasoners.baselines"
 ReplyT = TypeVar("ReplyT", bound=BaseModel)
 AnswersT = TypeVar("AnswersT", bound=AnswersReply)
 

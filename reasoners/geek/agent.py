@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
-from db.models import SPAN_SKILL
-from reasoners.base import (
+from showhow.db.models import SPAN_SKILL
+from showhow.reasoners.base import (
     Action,
     Branch,
     CallBudget,
@@ -22,7 +22,7 @@ from reasoners.base import (
     ask_skill,
     fit_to_budget,
 )
-from reasoners.geek.skills import (
+from showhow.reasoners.geek.skills import (
     CONCLUDE,
     DECOMPOSE,
     EXTRACT,
@@ -44,11 +44,17 @@ from reasoners.geek.skills import (
     fill_numbers,
     known_references,
 )
-from reasoners.humaniq.options import check_at_least, check_positive
-from reasoners.retrieval import Retriever
-from reasoners.skills.skill import DEFAULT_SHOTS, SkillCall, SkillResult, list_shots
-from reasoners.skills.values import SourcePassage, conclude, distinct_passages, distinct_values, format_values
-from reasoners.sources import WIDER_RETRIEVALS, RetrievalQuery, SelectSourcesRequest, choose_sources, list_sources
+from showhow.reasoners.humaniq.options import check_at_least, check_positive
+from showhow.reasoners.retrieval import Retriever
+from showhow.reasoners.skills.skill import DEFAULT_SHOTS, SkillCall, SkillResult, list_shots
+from showhow.reasoners.skills.values import SourcePassage, conclude, distinct_passages, distinct_values, format_values
+from showhow.reasoners.sources import (
+    WIDER_RETRIEVALS,
+    RetrievalQuery,
+    SelectSourcesRequest,
+    choose_sources,
+    list_sources,
+)
 
 NOT_FOUND = "The sources do not tell it."
 BRANCHING_ROUNDS = 2

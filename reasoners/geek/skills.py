@@ -5,9 +5,9 @@ from collections.abc import Mapping, Sequence
 
 from pydantic import BaseModel, Field
 
-from llm.structured_output import ReplyText
-from reasoners.skills.skill import Fallback, Skill
-from reasoners.skills.values import (
+from showhow.llm.structured_output import ReplyText
+from showhow.reasoners.skills.skill import Fallback, Skill
+from showhow.reasoners.skills.values import (
     AnswerValue,
     QuotingReply,
     ReasonedReply,
@@ -174,7 +174,7 @@ def _check_conclusion(request: StateRequest, reply: ConcludeReply) -> str | None
     return check_answers(reply, ())
 
 
-_PACKAGE = "reasoners.geek"
+_PACKAGE = "showhow.reasoners.geek"
 NEXT_ACTION: Skill[StateRequest, NextActionReply] = Skill(
     "next_action", 1, "I decide whether the facts suffice.", _PACKAGE, StateRequest, NextActionReply
 )

@@ -11,16 +11,16 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 from uuid import uuid4
 
-from db.answer_formats import AnswerKind, InvalidAnswer
-from db.models import Step
-from db.recording import TraceAnswers, apply_result, build_step
-from llm.client import ChatClient
-from llm.errors import ChatEmptyReply, ChatError, ChatInterrupted
-from llm.limitations import STOP_UNSUPPORTED, TOOLS_UNSUPPORTED
-from llm.types import ChatReply, Message
-from llm.usage import Usage
-from reasoners.answers.extraction import extract_answers, final_or_empty, strip_answer_markup, strip_code_fence
-from reasoners.base import (
+from showhow.db.answer_formats import AnswerKind, InvalidAnswer
+from showhow.db.models import Step
+from showhow.db.recording import TraceAnswers, apply_result, build_step
+from showhow.llm.client import ChatClient
+from showhow.llm.errors import ChatEmptyReply, ChatError, ChatInterrupted
+from showhow.llm.limitations import STOP_UNSUPPORTED, TOOLS_UNSUPPORTED
+from showhow.llm.types import ChatReply, Message
+from showhow.llm.usage import Usage
+from showhow.reasoners.answers.extraction import extract_answers, final_or_empty, strip_answer_markup, strip_code_fence
+from showhow.reasoners.base import (
     Action,
     FinalAnswer,
     NoUsableReply,
@@ -30,15 +30,15 @@ from reasoners.base import (
     Task,
     to_step_result,
 )
-from reasoners.humaniq.options import AgentOptions
-from reasoners.humaniq.response import ResponseWriter
-from reasoners.prompting.builder import PARALLEL_NODE_PREFIX, PromptBuilder, group_parallel_steps, render_prompt
-from reasoners.prompting.call_parser import ParsedReply, ParsedToolCall
-from reasoners.prompting.chat_format import ChatFormat
-from reasoners.prompting.react_format import ReActFormat
-from reasoners.provenance import trace_argument_origins
-from tools.registry import BUILT_IN_TOOLS
-from tools.tool import SourceKind, Tool, ToolResult
+from showhow.reasoners.humaniq.options import AgentOptions
+from showhow.reasoners.humaniq.response import ResponseWriter
+from showhow.reasoners.prompting.builder import PARALLEL_NODE_PREFIX, PromptBuilder, group_parallel_steps, render_prompt
+from showhow.reasoners.prompting.call_parser import ParsedReply, ParsedToolCall
+from showhow.reasoners.prompting.chat_format import ChatFormat
+from showhow.reasoners.prompting.react_format import ReActFormat
+from showhow.reasoners.provenance import trace_argument_origins
+from showhow.tools.registry import BUILT_IN_TOOLS
+from showhow.tools.tool import SourceKind, Tool, ToolResult
 
 # Entity search counts as a graph tool; in the paper's pipeline only the query writer maps names to ids.
 _SOURCE_KINDS: Mapping[str, tuple[SourceKind, ...]] = {

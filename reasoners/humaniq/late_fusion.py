@@ -4,18 +4,18 @@ import random
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field, replace
 
-from db.models import Step
-from db.recording import TraceAnswers
-from llm.client import ChatClient
-from llm.usage import Usage
-from reasoners.answers.extraction import NO_ANSWER
-from reasoners.answers.normalization import measure_agreement
-from reasoners.base import Action, FinalAnswer, QuestionRefused, ReasonerError, ReasonerGenerator, Task
-from reasoners.humaniq.agent import ReActLoop, ReActResult, fit_to_model, require_model, restrict_to_sources
-from reasoners.humaniq.options import AgentOptions
-from reasoners.humaniq.response import ResponseWriter
-from reasoners.prompting.builder import PARALLEL_NODE_PREFIX
-from tools.tool import ToolResult
+from showhow.db.models import Step
+from showhow.db.recording import TraceAnswers
+from showhow.llm.client import ChatClient
+from showhow.llm.usage import Usage
+from showhow.reasoners.answers.extraction import NO_ANSWER
+from showhow.reasoners.answers.normalization import measure_agreement
+from showhow.reasoners.base import Action, FinalAnswer, QuestionRefused, ReasonerError, ReasonerGenerator, Task
+from showhow.reasoners.humaniq.agent import ReActLoop, ReActResult, fit_to_model, require_model, restrict_to_sources
+from showhow.reasoners.humaniq.options import AgentOptions
+from showhow.reasoners.humaniq.response import ResponseWriter
+from showhow.reasoners.prompting.builder import PARALLEL_NODE_PREFIX
+from showhow.tools.tool import ToolResult
 
 FUSION_NAME = "fusion"
 PIPELINE_SOURCES = ("text", "graph")

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
 
-from fewshot_library.selection import SELECTION_MODES, SelectionConfig
-from llm.profiles import DEFAULT_CONTEXT_WINDOW
+from showhow.fewshot_library.selection import SELECTION_MODES, SelectionConfig
+from showhow.llm.profiles import DEFAULT_CONTEXT_WINDOW
 
 DEFAULT_REPLY_TOKENS = 1_500
 """The room for the reply of a model without a reply limit."""

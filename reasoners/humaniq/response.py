@@ -12,28 +12,28 @@ from typing import Annotated, Any
 
 from pydantic import AliasChoices, BaseModel, BeforeValidator, Field
 
-from db.models import Step
-from db.recording import TraceAnswers
-from fewshot_library.formats.humaniq_record import format_input_line
-from llm.client import ChatClient
-from llm.errors import ChatError
-from llm.structured_output import ReplyParseError, ReplyText, parse_reply, request_json_reply, split_reasoning
-from llm.types import Message
-from llm.usage import Usage
-from reasoners.answers.extraction import (
+from showhow.db.models import Step
+from showhow.db.recording import TraceAnswers
+from showhow.fewshot_library.formats.humaniq_record import format_input_line
+from showhow.llm.client import ChatClient
+from showhow.llm.errors import ChatError
+from showhow.llm.structured_output import ReplyParseError, ReplyText, parse_reply, request_json_reply, split_reasoning
+from showhow.llm.types import Message
+from showhow.llm.usage import Usage
+from showhow.reasoners.answers.extraction import (
     find_chosen_answer,
     find_labelled_answer,
     join_answers,
     strip_answer_markup,
     strip_or_none,
 )
-from reasoners.answers.normalization import Agreement, answers_equal, measure_agreement
-from reasoners.base import Action, FinalAnswer, QuestionRefused, Task
-from reasoners.humaniq.options import AgentOptions
-from reasoners.prompting.builder import PromptTooLong, render_prompt
-from reasoners.prompting.run_state import MIN_OBSERVATION_TOKENS, count_message_tokens, truncate_observation
-from tools.tool import ToolResult
-from worlds.sentences import split_sentences
+from showhow.reasoners.answers.normalization import Agreement, answers_equal, measure_agreement
+from showhow.reasoners.base import Action, FinalAnswer, QuestionRefused, Task
+from showhow.reasoners.humaniq.options import AgentOptions
+from showhow.reasoners.prompting.builder import PromptTooLong, render_prompt
+from showhow.reasoners.prompting.run_state import MIN_OBSERVATION_TOKENS, count_message_tokens, truncate_observation
+from showhow.tools.tool import ToolResult
+from showhow.worlds.sentences import split_sentences
 
 # Models cite several steps in one reference, and use other kinds of brackets.
 _STEP_REFERENCE = re.compile(

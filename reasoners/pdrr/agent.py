@@ -5,8 +5,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 from uuid import UUID
 
-from db.models import SPAN_SKILL
-from reasoners.base import (
+from showhow.db.models import SPAN_SKILL
+from showhow.reasoners.base import (
     Action,
     Branch,
     CallBudget,
@@ -21,9 +21,16 @@ from reasoners.base import (
     ask_skill,
     fit_to_budget,
 )
-from reasoners.humaniq.options import check_at_least, check_option, check_positive, choice
-from reasoners.pdrr.facts import GRAPH_STEP_TOOLS, VALUE_TOOLS, OpenTriple, TripleFactFinder, TripleFacts, close_triple
-from reasoners.pdrr.skills import (
+from showhow.reasoners.humaniq.options import check_at_least, check_option, check_positive, choice
+from showhow.reasoners.pdrr.facts import (
+    GRAPH_STEP_TOOLS,
+    VALUE_TOOLS,
+    OpenTriple,
+    TripleFactFinder,
+    TripleFacts,
+    close_triple,
+)
+from showhow.reasoners.pdrr.skills import (
     ANSWER_TRIPLES,
     BEST_CHAIN,
     PRUNE_TRIPLES,
@@ -41,7 +48,7 @@ from reasoners.pdrr.skills import (
     PruneTriplesRequest,
     TriplesReply,
 )
-from reasoners.pdrr.triples import (
+from showhow.reasoners.pdrr.triples import (
     ScheduledTriple,
     Triple,
     fits_end,
@@ -52,15 +59,15 @@ from reasoners.pdrr.triples import (
     schedule_independently,
     schedule_triples,
 )
-from reasoners.skills.skill import DEFAULT_SHOTS, SkillCall, SkillResult, list_shots
-from reasoners.skills.values import (
+from showhow.reasoners.skills.skill import DEFAULT_SHOTS, SkillCall, SkillResult, list_shots
+from showhow.reasoners.skills.values import (
     AnswerValue,
     ReasonedReply,
     SourcePassage,
     conclude_from_passages,
     distinct_values,
 )
-from reasoners.sources import list_sources
+from showhow.reasoners.sources import list_sources
 
 MAX_FACTS_SHOWN = 100
 """Facts that the prompt of the answer shows."""

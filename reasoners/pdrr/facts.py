@@ -13,8 +13,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 from uuid import UUID
 
-from reasoners.base import Branch, CallBudget, Fan, Move, Parallel, StepCompletion, Task, fit_to_budget
-from reasoners.pdrr.skills import (
+from showhow.reasoners.base import Branch, CallBudget, Fan, Move, Parallel, StepCompletion, Task, fit_to_budget
+from showhow.reasoners.pdrr.skills import (
     COMPLETE,
     RELATIONS,
     CandidateFact,
@@ -23,10 +23,10 @@ from reasoners.pdrr.skills import (
     RelationsReply,
     RelationsRequest,
 )
-from reasoners.pdrr.triples import ScheduledTriple, join_values, list_ancestors, name_owners
-from reasoners.retrieval import MAX_SAMPLED, Retriever
-from reasoners.skills.skill import SkillCall, SkillResult
-from reasoners.skills.values import (
+from showhow.reasoners.pdrr.triples import ScheduledTriple, join_values, list_ancestors, name_owners
+from showhow.reasoners.retrieval import MAX_SAMPLED, Retriever
+from showhow.reasoners.skills.skill import SkillCall, SkillResult
+from showhow.reasoners.skills.values import (
     AnswersReply,
     AnswerValue,
     GraphFact,
@@ -36,8 +36,8 @@ from reasoners.skills.values import (
     distinct_values,
     format_values,
 )
-from reasoners.sources import WIDER_RETRIEVALS, RetrievalQuery
-from worlds.lexicon import kinship
+from showhow.reasoners.sources import WIDER_RETRIEVALS, RetrievalQuery
+from showhow.worlds.lexicon import kinship
 
 MAX_FACTS = 100
 """Facts of one relation of a single value; the tools list no more of them."""

@@ -4,10 +4,10 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from llm.structured_output import ReplyText
-from reasoners.pdrr.triples import Triple, check_triples, is_unknown, parse_condition
-from reasoners.skills.skill import Fallback, Skill
-from reasoners.skills.values import (
+from showhow.llm.structured_output import ReplyText
+from showhow.reasoners.pdrr.triples import Triple, check_triples, is_unknown, parse_condition
+from showhow.reasoners.skills.skill import Fallback, Skill
+from showhow.reasoners.skills.values import (
     AnswerValue,
     OfferedRelation,
     QuotingReply,
@@ -16,7 +16,7 @@ from reasoners.skills.values import (
     check_answers,
 )
 
-_PACKAGE = "reasoners.pdrr"
+_PACKAGE = "showhow.reasoners.pdrr"
 
 
 class PdrrQuestion(BaseModel):

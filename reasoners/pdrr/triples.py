@@ -6,10 +6,10 @@ from dataclasses import dataclass, replace
 
 from pydantic import BaseModel, ConfigDict
 
-from llm.structured_output import ReplyText
-from reasoners.answers.normalization import answers_equal
-from reasoners.skills.set_operations import OperationUndefined, compare_values
-from reasoners.skills.values import AnswerValue, distinct_values
+from showhow.llm.structured_output import ReplyText
+from showhow.reasoners.answers.normalization import answers_equal
+from showhow.reasoners.skills.set_operations import OperationUndefined, compare_values
+from showhow.reasoners.skills.values import AnswerValue, distinct_values
 
 MAX_TRIPLES = 20
 _UNKNOWN = re.compile(r"[^#]+#\d+")

@@ -11,19 +11,19 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
-from db.answer_formats import AnswerFormat, AnswerKind
-from db.models import Step
-from db.trace_record import TraceRecord
-from db.types import load_json
-from db.unanswerable import read_unanswerable
-from fewshot_library.formats.chat import step_outcome_text
-from llm.prompts import PromptTemplates
-from llm.types import ChatReply, Message, ToolSpec
-from reasoners.answers.extraction import format_final_answer, join_answers
-from reasoners.answers.normalization import answers_equal
-from reasoners.base import ReasonerError, Task
-from reasoners.prompting.call_parser import ParsedReply
-from reasoners.prompting.run_state import (
+from showhow.db.answer_formats import AnswerFormat, AnswerKind
+from showhow.db.models import Step
+from showhow.db.trace_record import TraceRecord
+from showhow.db.types import load_json
+from showhow.db.unanswerable import read_unanswerable
+from showhow.fewshot_library.formats.chat import step_outcome_text
+from showhow.llm.prompts import PromptTemplates
+from showhow.llm.types import ChatReply, Message, ToolSpec
+from showhow.reasoners.answers.extraction import format_final_answer, join_answers
+from showhow.reasoners.answers.normalization import answers_equal
+from showhow.reasoners.base import ReasonerError, Task
+from showhow.reasoners.prompting.call_parser import ParsedReply
+from showhow.reasoners.prompting.run_state import (
     MIN_OBSERVATION_TOKENS,
     STATE_RESERVE,
     RunState,
@@ -32,10 +32,10 @@ from reasoners.prompting.run_state import (
     replace_outcome,
     truncate_observation,
 )
-from reasoners.prompting.tool_declarations import UNANSWERABLE_NAME
-from tools.tool import EncodeFunction, Tool
+from showhow.reasoners.prompting.tool_declarations import UNANSWERABLE_NAME
+from showhow.tools.tool import EncodeFunction, Tool
 
-render_prompt = PromptTemplates("reasoners.prompting")
+render_prompt = PromptTemplates("showhow.reasoners.prompting")
 _DONE = "done"
 """What is written as the final answer where none is asked for, as the prompt says (prompts/react.jinja)."""
 

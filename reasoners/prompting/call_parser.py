@@ -8,11 +8,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from fewshot_library.formats.humaniq_record import parse_input_line, strip_code_fence
-from fewshot_library.humaniq_names import SHOWHOW_TOOL_NAMES
-from reasoners.prompting.tool_declarations import Finish, take_thought
-from tools.arguments import Parameter, split_ids
-from tools.tool import Tool
+from showhow.fewshot_library.formats.humaniq_record import parse_input_line, strip_code_fence
+from showhow.fewshot_library.humaniq_names import SHOWHOW_TOOL_NAMES
+from showhow.reasoners.prompting.tool_declarations import Finish, take_thought
+from showhow.tools.arguments import Parameter, split_ids
+from showhow.tools.tool import Tool
 
 _MAX_QUOTED_CHARS = 200
 MAX_CALL_CHARS = 6_000

@@ -8,22 +8,22 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from db.answer_formats import AnswerFormat
-from db.models import Step
-from db.projects import DEFAULT_INSTRUCTION
-from fewshot_library.formats.chat import step_outcome_text
-from llm.structured_output import split_reasoning
-from llm.types import ChatReply, Message, ModelToolCall
-from reasoners.prompting.builder import PromptExample, PromptParts, group_parallel_steps, render_prompt
-from reasoners.prompting.call_parser import (
+from showhow.db.answer_formats import AnswerFormat
+from showhow.db.models import Step
+from showhow.db.projects import DEFAULT_INSTRUCTION
+from showhow.fewshot_library.formats.chat import step_outcome_text
+from showhow.llm.structured_output import split_reasoning
+from showhow.llm.types import ChatReply, Message, ModelToolCall
+from showhow.reasoners.prompting.builder import PromptExample, PromptParts, group_parallel_steps, render_prompt
+from showhow.reasoners.prompting.call_parser import (
     InvalidToolCall,
     ParsedReply,
     ParsedToolCall,
     parse_call,
     parse_json_arguments,
 )
-from reasoners.prompting.react_format import parse_react_reply
-from reasoners.prompting.tool_declarations import (
+from showhow.reasoners.prompting.react_format import parse_react_reply
+from showhow.reasoners.prompting.tool_declarations import (
     InvalidFinish,
     ToolDeclaration,
     declare_tools,
@@ -32,7 +32,7 @@ from reasoners.prompting.tool_declarations import (
     parse_finish,
     thought_name,
 )
-from tools.tool import Tool
+from showhow.tools.tool import Tool
 
 CHAT_FORMAT_NAME = "chat"
 MAX_CALLS_PER_REPLY = 4

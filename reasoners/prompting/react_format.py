@@ -3,26 +3,26 @@
 import re
 from collections.abc import Sequence
 
-from db.answer_formats import AnswerFormat
-from db.projects import DEFAULT_INSTRUCTION
-from db.types import dump_json
-from db.unanswerable import UnanswerableReason, write_unanswerable
-from fewshot_library.formats.humaniq_record import parse_keyword_call
-from fewshot_library.formats.react import step_to_turn
-from fewshot_library.formats.react_text import (
+from showhow.db.answer_formats import AnswerFormat
+from showhow.db.projects import DEFAULT_INSTRUCTION
+from showhow.db.types import dump_json
+from showhow.db.unanswerable import UnanswerableReason, write_unanswerable
+from showhow.fewshot_library.formats.humaniq_record import parse_keyword_call
+from showhow.fewshot_library.formats.react import step_to_turn
+from showhow.fewshot_library.formats.react_text import (
     ReactTranscript,
     ReactTurn,
     format_transcript,
     normalize_markers,
     parse_transcript,
 )
-from llm.structured_output import split_reasoning
-from llm.text_tool_calls import TextToolCall, match_tool_name, parse_text_reply
-from llm.types import ChatReply, Message, ModelToolCall
-from reasoners.prompting.builder import PromptExample, PromptParts, render_prompt
-from reasoners.prompting.call_parser import InvalidToolCall, ParsedReply, ParsedToolCall, parse_call
-from reasoners.prompting.tool_declarations import has_sources
-from tools.tool import Tool
+from showhow.llm.structured_output import split_reasoning
+from showhow.llm.text_tool_calls import TextToolCall, match_tool_name, parse_text_reply
+from showhow.llm.types import ChatReply, Message, ModelToolCall
+from showhow.reasoners.prompting.builder import PromptExample, PromptParts, render_prompt
+from showhow.reasoners.prompting.call_parser import InvalidToolCall, ParsedReply, ParsedToolCall, parse_call
+from showhow.reasoners.prompting.tool_declarations import has_sources
+from showhow.tools.tool import Tool
 
 TEXT_FORMAT_NAME = "text"
 _FREE_TEXT = AnswerFormat()

@@ -15,12 +15,12 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from db.models import Step
-from fewshot_library.formats.chat import step_outcome_text
-from llm.types import Message, ToolSpec
-from tools.read import rank_sentences
-from tools.tool import EncodeFunction
-from worlds.sentences import split_sentences
+from showhow.db.models import Step
+from showhow.fewshot_library.formats.chat import step_outcome_text
+from showhow.llm.types import Message, ToolSpec
+from showhow.tools.read import rank_sentences
+from showhow.tools.tool import EncodeFunction
+from showhow.worlds.sentences import split_sentences
 
 BYTES_PER_TOKEN = 3
 MESSAGE_OVERHEAD = 4

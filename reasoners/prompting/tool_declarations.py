@@ -12,12 +12,12 @@ from hashlib import sha256
 from importlib.resources import files
 from typing import Any
 
-from db.answer_formats import AnswerFormat, AnswerKind
-from db.projects import DEFAULT_INSTRUCTION
-from db.recording import TraceAnswers
-from db.unanswerable import UnanswerableReason, write_unanswerable
-from reasoners.answers.extraction import final_or_empty, join_answers, strip_answer_markup, strip_or_none
-from tools.tool import Tool
+from showhow.db.answer_formats import AnswerFormat, AnswerKind
+from showhow.db.projects import DEFAULT_INSTRUCTION
+from showhow.db.recording import TraceAnswers
+from showhow.db.unanswerable import UnanswerableReason, write_unanswerable
+from showhow.reasoners.answers.extraction import final_or_empty, join_answers, strip_answer_markup, strip_or_none
+from showhow.tools.tool import Tool
 
 FINISH_NAME = "finish"
 UNANSWERABLE_NAME = "cannot_be_answered"
@@ -309,11 +309,13 @@ def prompt_versions(
     declared += [] if instruction == DEFAULT_INSTRUCTION else [("", instruction, {})]
     names = {f"tool:{tool.name}" for tool in tools}
     own = {
-        purpose: _hash("reasoners.prompting", templates, declared if purpose == "step" else [])
+        purpose: _hash("showhow.reasoners.prompting", templates, declared if purpose == "step" else [])
         for purpose, templates in _OWN_TEMPLATES.items()
     }
     return own | {
-        purpose: _hash("tools", templates, []) for purpose, templates in _TOOL_TEMPLATES.items() if purpose in names
+        purpose: _hash("showhow.tools", templates, [])
+        for purpose, templates in _TOOL_TEMPLATES.items()
+        if purpose in names
     }
 
 

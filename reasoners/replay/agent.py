@@ -5,15 +5,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from db.recording import TraceAnswers
-from db.unanswerable import read_unanswerable
-from reasoners import provenance
-from reasoners.base import FinalAnswer, QuestionRefused, ReasonerGenerator, Task
-from reasoners.replay.alignment import Alignment
-from reasoners.replay.calls import REFUSAL, ReplayCalls, ReplayMoves, repeat
-from reasoners.replay.composition import ComposedProgram, Composer, describe_program, observe
-from reasoners.replay.counterparts import substitute
-from reasoners.replay.demonstration import (
+from showhow.db.recording import TraceAnswers
+from showhow.db.unanswerable import read_unanswerable
+from showhow.reasoners import provenance
+from showhow.reasoners.base import FinalAnswer, QuestionRefused, ReasonerGenerator, Task
+from showhow.reasoners.replay.alignment import Alignment
+from showhow.reasoners.replay.calls import REFUSAL, ReplayCalls, ReplayMoves, repeat
+from showhow.reasoners.replay.composition import ComposedProgram, Composer, describe_program, observe
+from showhow.reasoners.replay.counterparts import substitute
+from showhow.reasoners.replay.demonstration import (
     ASK,
     ID,
     LINK,
@@ -23,7 +23,7 @@ from reasoners.replay.demonstration import (
     Program,
     read_context,
 )
-from reasoners.replay.derivations import (
+from showhow.reasoners.replay.derivations import (
     DATE,
     Mismatch,
     NoValue,
@@ -33,12 +33,12 @@ from reasoners.replay.derivations import (
     list_values,
     unique_values,
 )
-from reasoners.replay.lookups import UnitedLookUps
-from reasoners.replay.phrases import FramedQuestion
-from reasoners.replay.replay_library import ReplayLibrary, open_library
-from reasoners.sources import list_sources
-from worlds.lexicon.english import phrase_key
-from worlds.text_normalization import normalize_name, replace_surrogates
+from showhow.reasoners.replay.lookups import UnitedLookUps
+from showhow.reasoners.replay.phrases import FramedQuestion
+from showhow.reasoners.replay.replay_library import ReplayLibrary, open_library
+from showhow.reasoners.sources import list_sources
+from showhow.worlds.lexicon.english import phrase_key
+from showhow.worlds.text_normalization import normalize_name, replace_surrogates
 
 MAX_CANDIDATES, MAX_SUBJECTS, MAX_CHARACTERS = 5, 40, 1_000
 """The alignments that are tried, best first; the subjects of one look-up that are followed; the length of a question

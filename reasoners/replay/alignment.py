@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from reasoners.mentions import WorldWords, find_question_mentions
-from reasoners.replay.demonstration import Fillers, Program, QuestionSlot
-from reasoners.replay.derivations import (
+from showhow.reasoners.mentions import WorldWords, find_question_mentions
+from showhow.reasoners.replay.demonstration import Fillers, Program, QuestionSlot
+from showhow.reasoners.replay.derivations import (
     ALL,
     COUNT,
     COUNT_OF,
@@ -23,8 +23,8 @@ from reasoners.replay.derivations import (
     ORDERS,
     Mismatch,
 )
-from tools.tool import EncodeFunction
-from worlds.lexicon.english import (
+from showhow.tools.tool import EncodeFunction
+from showhow.worlds.lexicon.english import (
     DECISIVE_WORDS,
     MINOR_WORDS,
     QuestionWord,

@@ -4,12 +4,12 @@ import json
 from collections.abc import Generator, Mapping
 from typing import Any
 
-from reasoners import provenance
-from reasoners.base import Action, QuestionRefused, Task
-from reasoners.replay.demonstration import Program
-from reasoners.replay.derivations import Mismatch, list_values
-from tools.tool import ToolResult
-from worlds.source import ErrorKind
+from showhow.reasoners import provenance
+from showhow.reasoners.base import Action, QuestionRefused, Task
+from showhow.reasoners.replay.demonstration import Program
+from showhow.reasoners.replay.derivations import Mismatch, list_values
+from showhow.tools.tool import ToolResult
+from showhow.worlds.source import ErrorKind
 
 REFUSAL = "I can't follow any demonstration here"
 MAX_CALLS = 500

@@ -8,10 +8,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-from db.trace_record import TraceRecord
-from reasoners.mentions import DATE, WorldWords
-from reasoners.replay.calls import ReplayMoves
-from reasoners.replay.derivations import (
+from showhow.db.trace_record import TraceRecord
+from showhow.reasoners.mentions import DATE, WorldWords
+from showhow.reasoners.replay.calls import ReplayMoves
+from showhow.reasoners.replay.derivations import (
     ALL,
     COMMON,
     COUNT,
@@ -29,10 +29,10 @@ from reasoners.replay.derivations import (
     derive_answer,
     recognize_derivation,
 )
-from reasoners.replay.lookups import UnitedLookUps, value_key
-from reasoners.replay.observed import ObservedFacts, Path
-from reasoners.replay.phrases import RELATION, THING, Frame, FramedQuestion, Phrase, frame_question, unify_word
-from worlds.lexicon.english import VALUE_QUESTION_WORDS, nouns_for_kinds
+from showhow.reasoners.replay.lookups import UnitedLookUps, value_key
+from showhow.reasoners.replay.observed import ObservedFacts, Path
+from showhow.reasoners.replay.phrases import RELATION, THING, Frame, FramedQuestion, Phrase, frame_question, unify_word
+from showhow.worlds.lexicon.english import VALUE_QUESTION_WORDS, nouns_for_kinds
 
 COUNTING = ("how", "many")
 StepOfPath = str | int

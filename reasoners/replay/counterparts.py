@@ -7,9 +7,9 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from db.types import dump_json
-from reasoners.answers.normalization import parse_answer
-from reasoners.provenance import (
+from showhow.db.types import dump_json
+from showhow.reasoners.answers.normalization import parse_answer
+from showhow.reasoners.provenance import (
     DATE_PATTERN,
     BrokenOrigin,
     Origin,
@@ -18,9 +18,9 @@ from reasoners.provenance import (
     resolve_origin,
     split_argument,
 )
-from reasoners.replay.calls import ReplayCalls, ReplayMoves
-from reasoners.replay.derivations import SEPARATOR, Mismatch
-from reasoners.replay.substitution import (
+from showhow.reasoners.replay.calls import ReplayCalls, ReplayMoves
+from showhow.reasoners.replay.derivations import SEPARATOR, Mismatch
+from showhow.reasoners.replay.substitution import (
     COLUMN,
     END_MARKS,
     LENGTH,
@@ -32,8 +32,8 @@ from reasoners.replay.substitution import (
     read_column,
     write_value,
 )
-from worlds.lexicon.english import has_content
-from worlds.text_normalization import normalize_name
+from showhow.worlds.lexicon.english import has_content
+from showhow.worlds.text_normalization import normalize_name
 
 MAX_NAME_WORDS, MAX_SENTENCE_NAME_WORDS = 6, 3
 """Longer texts, without and with a mark at their end, are no names but messages, of which any may stand for another."""

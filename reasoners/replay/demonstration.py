@@ -11,9 +11,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from db.models import Step
-from db.trace_record import TraceRecord
-from reasoners.provenance import (
+from showhow.db.models import Step
+from showhow.db.trace_record import TraceRecord
+from showhow.reasoners.provenance import (
     DATE_PATTERN,
     TYPED_ORIGIN,
     ArgumentPart,
@@ -22,7 +22,7 @@ from reasoners.provenance import (
     resolve_origin,
     split_argument,
 )
-from reasoners.replay.derivations import (
+from showhow.reasoners.replay.derivations import (
     ALL,
     SEPARATOR,
     SHARED,
@@ -35,8 +35,8 @@ from reasoners.replay.derivations import (
     recognize_derivation,
     unique_values,
 )
-from worlds.lexicon.english import has_content, list_words, phrase_key
-from worlds.text_normalization import normalize_name
+from showhow.worlds.lexicon.english import has_content, list_words, phrase_key
+from showhow.worlds.text_normalization import normalize_name
 
 NAME, ID, WORD, ASK, LINK = "\x00", "\x01", "\x02", "\x03", "\x04"
 """The places for the name and the id of a subject, for the word that is a slot, for a whole ask, and for a value of the

@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from reasoners.answers.dates_and_numbers import ISO_DATE, read_days
-from reasoners.answers.normalization import parse_answer
-from worlds.text_normalization import normalize_name
+from showhow.reasoners.answers.dates_and_numbers import ISO_DATE, read_days
+from showhow.reasoners.answers.normalization import parse_answer
+from showhow.worlds.text_normalization import normalize_name
 
 ENTITY, DATE, NUMBER, TEXT = "entity", "date", "number", "text"
 

@@ -8,15 +8,15 @@ have been read and understood. A relation that others define is followed by its 
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from reasoners.mentions import DATE, THING, WorldWords
-from reasoners.replay.calls import ReplayCalls, ReplayMoves
-from reasoners.replay.derivations import Mismatch, ReplayValue, list_values
-from reasoners.replay.observed import is_called
-from reasoners.replay.phrases import Phrase
-from reasoners.replay.statements import Reading, SentenceReader
-from tools.search import DEFAULT_RESULTS
-from worlds.lexicon import kinship
-from worlds.lexicon.english import has_content, list_words, pluralize
+from showhow.reasoners.mentions import DATE, THING, WorldWords
+from showhow.reasoners.replay.calls import ReplayCalls, ReplayMoves
+from showhow.reasoners.replay.derivations import Mismatch, ReplayValue, list_values
+from showhow.reasoners.replay.observed import is_called
+from showhow.reasoners.replay.phrases import Phrase
+from showhow.reasoners.replay.statements import Reading, SentenceReader
+from showhow.tools.search import DEFAULT_RESULTS
+from showhow.worlds.lexicon import kinship
+from showhow.worlds.lexicon.english import has_content, list_words, pluralize
 
 GENDER = "sex or gender"
 MAX_FOLLOWED = 40

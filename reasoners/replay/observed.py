@@ -4,14 +4,14 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from db.models import Step
-from reasoners.mentions import WorldWords, find_question_mentions
-from reasoners.replay.derivations import ReplayValue, list_values
-from reasoners.replay.statements import SentenceReader, find_relations
-from worlds.lexicon import kinship
-from worlds.lexicon.english import list_words, nouns_for_kinds
-from worlds.source import World
-from worlds.text_normalization import normalize_name
+from showhow.db.models import Step
+from showhow.reasoners.mentions import WorldWords, find_question_mentions
+from showhow.reasoners.replay.derivations import ReplayValue, list_values
+from showhow.reasoners.replay.statements import SentenceReader, find_relations
+from showhow.worlds.lexicon import kinship
+from showhow.worlds.lexicon.english import list_words, nouns_for_kinds
+from showhow.worlds.source import World
+from showhow.worlds.text_normalization import normalize_name
 
 _TRIPLE = re.compile(r"(\?\w+|wd:Q\d+) wdt:(P\d+) (\?\w+|wd:Q\d+) ?[.}]")
 Path = tuple[str, ...]

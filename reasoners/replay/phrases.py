@@ -10,9 +10,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from reasoners.mentions import WorldWords, find_question_mentions
-from reasoners.replay.statements import find_relations
-from worlds.lexicon.english import (
+from showhow.reasoners.mentions import WorldWords, find_question_mentions
+from showhow.reasoners.replay.statements import find_relations
+from showhow.worlds.lexicon.english import (
     CONJUNCTIONS,
     DETERMINERS,
     GENERIC_NOUNS,

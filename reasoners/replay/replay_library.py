@@ -5,13 +5,13 @@ from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any, TypeVar
 
-from db.trace_record import TraceRecord
-from db.unanswerable import UnanswerableReason, write_unanswerable
-from reasoners.base import Task
-from reasoners.mentions import WorldWords
-from reasoners.replay.alignment import Calibration, QuestionAligner
-from reasoners.replay.composition import ComposedProgram, Composer, compile_program
-from reasoners.replay.demonstration import (
+from showhow.db.trace_record import TraceRecord
+from showhow.db.unanswerable import UnanswerableReason, write_unanswerable
+from showhow.reasoners.base import Task
+from showhow.reasoners.mentions import WorldWords
+from showhow.reasoners.replay.alignment import Calibration, QuestionAligner
+from showhow.reasoners.replay.composition import ComposedProgram, Composer, compile_program
+from showhow.reasoners.replay.demonstration import (
     CONTEXT_WORDS,
     ID,
     LookUpWay,
@@ -19,18 +19,18 @@ from reasoners.replay.demonstration import (
     build_program,
     list_parts,
 )
-from reasoners.replay.derivations import (
+from showhow.reasoners.replay.derivations import (
     NONE,
     Values,
 )
-from reasoners.replay.observed import ObservedFacts, read_ask, relation_labels
-from reasoners.replay.phrases import Frame
-from reasoners.replay.statements import Pattern, SentenceReader
-from reasoners.replay.substitution import SubstitutionProgram, compile_substitution, uses_external_results
-from tools.tool import ToolContext
-from worlds.lexicon.english import load_lexicon, phrase_key
-from worlds.source import World
-from worlds.text_normalization import normalize_name
+from showhow.reasoners.replay.observed import ObservedFacts, read_ask, relation_labels
+from showhow.reasoners.replay.phrases import Frame
+from showhow.reasoners.replay.statements import Pattern, SentenceReader
+from showhow.reasoners.replay.substitution import SubstitutionProgram, compile_substitution, uses_external_results
+from showhow.tools.tool import ToolContext
+from showhow.worlds.lexicon.english import load_lexicon, phrase_key
+from showhow.worlds.source import World
+from showhow.worlds.text_normalization import normalize_name
 
 MAX_CACHED_WORLDS, MAX_CACHED_LIBRARIES, MAX_CACHED_PROGRAMS = 4, 8, 1024
 """The worlds whose sentences are kept, the libraries and the demonstrations."""

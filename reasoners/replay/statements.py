@@ -13,10 +13,10 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from reasoners.mentions import DATE, NUMBER, WorldWords, find_question_mentions
-from worlds.embedded.text import strip_parenthesis
-from worlds.lexicon import kinship
-from worlds.lexicon.english import (
+from showhow.reasoners.mentions import DATE, NUMBER, WorldWords, find_question_mentions
+from showhow.worlds.embedded.text import strip_parenthesis
+from showhow.worlds.lexicon import kinship
+from showhow.worlds.lexicon.english import (
     COPULAS,
     MINOR_WORDS,
     POSSESSIONS,

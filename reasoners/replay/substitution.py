@@ -11,12 +11,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from db.answer_formats import AnswerFormat, AnswerKind
-from db.models import Step
-from db.trace_record import TraceRecord
-from db.types import load_json
-from reasoners.linking import complete_origins, iterate_origins
-from reasoners.provenance import (
+from showhow.db.answer_formats import AnswerFormat, AnswerKind
+from showhow.db.models import Step
+from showhow.db.trace_record import TraceRecord
+from showhow.db.types import load_json
+from showhow.reasoners.linking import complete_origins, iterate_origins
+from showhow.reasoners.provenance import (
     EXTERNAL_FIELDS,
     MIN_PART_CHARS,
     TYPED_ORIGIN,
@@ -24,9 +24,9 @@ from reasoners.provenance import (
     is_number,
     iterate_scalars,
 )
-from reasoners.replay.demonstration import QuestionSlot
-from reasoners.replay.derivations import SEPARATOR, Mismatch
-from worlds.text_normalization import normalize_name
+from showhow.reasoners.replay.demonstration import QuestionSlot
+from showhow.reasoners.replay.derivations import SEPARATOR, Mismatch
+from showhow.worlds.text_normalization import normalize_name
 
 VALUE, SPAN, COLUMN, LENGTH = "value", "span", "column", "length"
 """What an answer is: a value, words of a text, all values of a column or of a list, or the length of a list."""

@@ -9,9 +9,9 @@ from collections.abc import Callable, Sequence
 from decimal import Decimal, InvalidOperation
 from typing import Literal
 
-from reasoners.answers.dates_and_numbers import normalize_quantities
-from reasoners.answers.normalization import answers_equal
-from reasoners.skills.values import AnswerValue, distinct_values
+from showhow.reasoners.answers.dates_and_numbers import normalize_quantities
+from showhow.reasoners.answers.normalization import answers_equal
+from showhow.reasoners.skills.values import AnswerValue, distinct_values
 
 Operation = Literal[
     "both",

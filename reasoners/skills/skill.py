@@ -16,14 +16,14 @@ from uuid import UUID
 
 from pydantic import BaseModel, ValidationError
 
-from db.models import SPAN_SKILL, Step
-from db.trace_record import TraceRecord
-from llm.client import ChatClient
-from llm.errors import ChatEmptyReply, ChatInterrupted
-from llm.prompts import PromptTemplates
-from llm.structured_output import ReplyParseError, mean_field_logprobs, parse_reply, request_json_reply
-from llm.types import FinishReason, Message
-from llm.usage import Usage
+from showhow.db.models import SPAN_SKILL, Step
+from showhow.db.trace_record import TraceRecord
+from showhow.llm.client import ChatClient
+from showhow.llm.errors import ChatEmptyReply, ChatInterrupted
+from showhow.llm.prompts import PromptTemplates
+from showhow.llm.structured_output import ReplyParseError, mean_field_logprobs, parse_reply, request_json_reply
+from showhow.llm.types import FinishReason, Message
+from showhow.llm.usage import Usage
 
 MAX_RETRIES = 2
 """How often a skill is asked again after a reply that is not usable."""

@@ -7,12 +7,12 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from db.recording import TraceAnswers
-from db.unanswerable import UnanswerableReason, write_unanswerable
-from llm.structured_output import ReplyText
-from reasoners.answers.extraction import join_answers
-from tools.read import find_quote
-from tools.tool import ToolResult
+from showhow.db.recording import TraceAnswers
+from showhow.db.unanswerable import UnanswerableReason, write_unanswerable
+from showhow.llm.structured_output import ReplyText
+from showhow.reasoners.answers.extraction import join_answers
+from showhow.tools.read import find_quote
+from showhow.tools.tool import ToolResult
 
 MAX_SHOWN_CHARACTERS = 80
 """The words of a wrong quotation that its error repeats."""

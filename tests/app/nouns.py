@@ -3,8 +3,8 @@
 from typing import Any
 from uuid import uuid4
 
-from db.models import Step
-from db.types import utc_now
+from showhow.db.models import Step
+from showhow.db.types import utc_now
 
 
 def step_with(data: dict[str, Any] | None, observation: str = "") -> Step:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 PRINT_LIMIT = """
 import resource
-from app.capacity import count_free_descriptors, raise_descriptor_limit, reserved_descriptors
+from showhow.app.capacity import count_free_descriptors, raise_descriptor_limit, reserved_descriptors
 raise_descriptor_limit()
 files = [open("/dev/null") for _ in range(50)]
 soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)

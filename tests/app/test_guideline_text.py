@@ -2,7 +2,7 @@
 
 import re
 
-from app.guideline_text import list_picture_names, render_guidelines
+from showhow.app.guideline_text import list_picture_names, render_guidelines
 
 URI = "data:image/png;base64,AAAA"
 FOREIGN = [

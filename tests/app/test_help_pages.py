@@ -1,8 +1,8 @@
 """The documentation inside the app: every page of the app has its help, and no link of it leads nowhere."""
 
-from app.documentation import DOCS
-from app.help_site import help_pages
-from app.pages.main import PAGES, help_of
+from showhow.app.documentation import DOCS
+from showhow.app.help_site import help_pages
+from showhow.app.pages.main import PAGES, help_of
 
 
 def test_every_page_of_the_app_has_its_help():

@@ -13,17 +13,17 @@ from typing import Any
 import pytest
 from sqlalchemy import func, select
 
-from app.cli.run import clear_leftovers
-from db import batches
-from db.database import Database, StoreError
-from db.models import Project, Question, Step, Trace, User
-from db.projects import create_project
-from db.users import register_user
-from evaluation.datasets.record import QuestionRecord
-from fewshot_library.formats import SHOWHOW
-from runs.services import Services
-from settings import Settings
-from tasks.imports import QuestionImportPlan, import_questions
+from showhow.app.cli.run import clear_leftovers
+from showhow.db import batches
+from showhow.db.database import Database, StoreError
+from showhow.db.models import Project, Question, Step, Trace, User
+from showhow.db.projects import create_project
+from showhow.db.question_record import QuestionRecord
+from showhow.db.users import register_user
+from showhow.fewshot_library.formats import SHOWHOW
+from showhow.runs.services import Services
+from showhow.settings import Settings
+from showhow.tasks.imports import QuestionImportPlan, import_questions
 from tests.app.cli.in_process import run_in_process
 from tests.db.test_merge import copy_as
 from tests.fewshot_library.traces import export, plain_trace
@@ -63,7 +63,8 @@ def write_chats(file: Path, count: int) -> Path:
 def start_import(home: Path, *words: str) -> "subprocess.Popen[str]":
     """`showhow` in a process of its own."""
     entry = (
-        "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); from app.cli.main import main; main()"
+        "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
+        "from showhow.app.cli.main import main; main()"
     )
     environ = {name: value for name, value in os.environ.items() if not name.startswith("SHOWHOW_")}
     return subprocess.Popen(
@@ -168,7 +169,7 @@ def test_undoing_an_import_leaves_what_others_have_changed_since(services, tmp_p
 
         original(*arguments, end_batch=end, **options)
 
-    monkeypatch.setattr("tasks.imports.write_in_batches", write)
+    monkeypatch.setattr("showhow.tasks.imports.write_in_batches", write)
     with pytest.raises(StoreError, match="no more"):
         import_questions(services, file, QuestionImportPlan("Quays", "isle"))
     with services.database.read() as session:
@@ -193,7 +194,7 @@ def test_others_write_while_an_import_works(tmp_path, store, request):
     with database.begin() as session:
         create_project(session, "Quays", "isle")
     process = subprocess.Popen(
-        [sys.executable, "-c", "from app.cli.main import main; main()", *command],
+        [sys.executable, "-c", "from showhow.app.cli.main import main; main()", *command],
         env={**os.environ, "SHOWHOW_HOME": str(tmp_path / "home"), **environ},
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,

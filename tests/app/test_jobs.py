@@ -9,13 +9,13 @@ from threading import Thread
 
 import pytest
 
-from app.jobs import Job, JobError, JobRegistry, create_upload_folder
-from fiction.universe.options import GenerationOptions
-from tasks.progress import parse_progress_event
-from tasks.task import dump_call
-from tasks.worlds import GenerateWorld, ImportWorld, generate, import_
-from worlds.folder import list_world_names
-from worlds.open import read_world_metadata
+from showhow.app.jobs import Job, JobError, JobRegistry, create_upload_folder
+from showhow.fiction.universe.options import GenerationOptions
+from showhow.tasks.progress import parse_progress_event
+from showhow.tasks.task import dump_call
+from showhow.tasks.worlds import GenerateWorld, ImportWorld, generate, import_
+from showhow.worlds.folder import list_world_names
+from showhow.worlds.open import read_world_metadata
 
 pytestmark = pytest.mark.long
 
@@ -114,7 +114,7 @@ time.sleep(60)
 def test_a_stopped_job_may_clean_up_for_as_long_as_it_reports_progress(
     monkeypatch: pytest.MonkeyPatch, talks: int, silent_seconds: int, *, is_killed: bool
 ):
-    monkeypatch.setattr("app.jobs._GRACE_SECONDS", 3.0)
+    monkeypatch.setattr("showhow.app.jobs._GRACE_SECONDS", 3.0)
     program = TAKES_BACK.format(talks=talks, silent_seconds=silent_seconds)
     command = [sys.executable, "-c", program]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "start_new_session": True}

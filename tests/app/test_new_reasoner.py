@@ -9,8 +9,8 @@ from pathlib import Path
 FORM = """
 import streamlit as st
 
-from app.pages.ask.form import seed_ask_form, show_ask_form
-from app.services import current_services
+from showhow.app.pages.ask.form import seed_ask_form, show_ask_form
+from showhow.app.services import current_services
 
 
 seed_ask_form(None, None, has_model=False)
@@ -22,7 +22,7 @@ SCRIPT = """
 import sys
 from dataclasses import dataclass
 
-from reasoners.registry import REASONERS, ReasonerEntry
+from showhow.reasoners.registry import REASONERS, ReasonerEntry
 from tests.reasoners.scripted import Scripted
 
 
@@ -44,9 +44,9 @@ REASONERS["tester"] = ReasonerEntry(
 from streamlit.testing.v1 import AppTest
 from typer.testing import CliRunner
 
-from app.cli.main import build_command_line
-from app.cli.options import LimitOptions, MethodArguments, parse_spec
-from app.services import current_services
+from showhow.app.cli.main import build_command_line
+from showhow.app.cli.options import LimitOptions, MethodArguments, parse_spec
+from showhow.app.services import current_services
 
 for verb in ("ask", "verify", "evaluate"):
     output = CliRunner(env={"COLUMNS": "400"}).invoke(build_command_line(verb), [verb, "--help"]).output

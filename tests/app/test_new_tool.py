@@ -8,9 +8,9 @@ from pathlib import Path
 SCRIPT = '''
 from typing import Annotated
 
-from tools.arguments import Accepts
-from tools.registry import BUILT_IN_TOOLS
-from tools.tool import Observation, SourceKind, Tool, ToolContext
+from showhow.tools.arguments import Accepts
+from showhow.tools.registry import BUILT_IN_TOOLS
+from showhow.tools.tool import Observation, SourceKind, Tool, ToolContext
 
 
 def count_words(
@@ -26,13 +26,13 @@ BUILT_IN_TOOLS["countWords"] = Tool.from_function("countWords", "Count", count_w
 from streamlit.testing.v1 import AppTest
 from typer.testing import CliRunner
 
-from app.cli.main import build_command_line
-from app.services import current_services
-from reasoners.base import Task
-from reasoners.humaniq.options import AgentOptions
-from reasoners.humaniq.agent import find_tool_source, restrict_to_sources
-from reasoners.prompting.builder import PromptBuilder
-from reasoners.prompting.react_format import ReActFormat
+from showhow.app.cli.main import build_command_line
+from showhow.app.services import current_services
+from showhow.reasoners.base import Task
+from showhow.reasoners.humaniq.options import AgentOptions
+from showhow.reasoners.humaniq.agent import find_tool_source, restrict_to_sources
+from showhow.reasoners.prompting.builder import PromptBuilder
+from showhow.reasoners.prompting.react_format import ReActFormat
 
 
 def run(*words):
@@ -60,9 +60,9 @@ assert "countWords" in str(prompt)
 
 
 def show_choice():
-    from app.services import current_services
-    from app.widgets.choices import choose_tools
-    from db.projects import find_project
+    from showhow.app.services import current_services
+    from showhow.app.widgets.choices import choose_tools
+    from showhow.db.projects import find_project
 
     with current_services().database.read() as session:
         project = find_project(session, "P")

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from app.origin import LOCAL_MARK, LOCAL_TOKEN, OriginMiddleware
-from settings import LOOPBACK
+from showhow.app.origin import LOCAL_MARK, LOCAL_TOKEN, OriginMiddleware
+from showhow.settings import LOOPBACK
 
 PORT = 8501
 OWN = "http://127.0.0.1:8501"

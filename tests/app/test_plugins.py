@@ -17,7 +17,7 @@ import json
 import typer
 from typer.testing import CliRunner
 
-from app.cli.main import build_command_line, user_error_types
+from showhow.app.cli.main import build_command_line, user_error_types
 
 
 def run(*words):
@@ -34,11 +34,11 @@ USE = (
     + """
 import numpy as np
 
-from app.services import current_services
-from db.models import Run
-from fewshot_library.selection import CandidatePool, SelectionConfig, select_demonstrations
-from fewshot_library.sequence_similarity import encode_actions
-from reasoners.humaniq.options import AgentOptions
+from showhow.app.services import current_services
+from showhow.db.models import Run
+from showhow.fewshot_library.selection import CandidatePool, SelectionConfig, select_demonstrations
+from showhow.fewshot_library.sequence_similarity import encode_actions
+from showhow.reasoners.humaniq.options import AgentOptions
 from sqlalchemy import select as select_rows
 
 listed = json.loads(run("plugins", "--json"))
@@ -89,14 +89,14 @@ assert [pick.item for pick in picks] == [1, 2], picks
 
 
 def show_settings():
-    from app.pages.settings.installation import _show_plugins
-    from app.services import current_services
+    from showhow.app.pages.settings.installation import _show_plugins
+    from showhow.app.services import current_services
 
     _show_plugins(current_services())
 
 
 def show_modes():
-    from app.widgets.selection_form import ask_selection_options
+    from showhow.app.widgets.selection_form import ask_selection_options
 
     ask_selection_options("library")
 
@@ -152,12 +152,12 @@ def run_script(python: Path, script: str, folder: Path, **variables: str) -> sub
 MODULE = """
 from dataclasses import replace
 
-from evaluation.datasets.record import QuestionFormat
-from evaluation.metrics.metric import Metric
-from fewshot_library.formats.format import TraceFormat
-from fewshot_library.selection import SelectionMode
-from reasoners.registry import ReasonerEntry
-from tools.tool import SourceKind, Tool
+from showhow.evaluation.datasets.record import QuestionFormat
+from showhow.evaluation.metrics.metric import Metric
+from showhow.fewshot_library.formats.format import TraceFormat
+from showhow.fewshot_library.selection import SelectionMode
+from showhow.reasoners.registry import ReasonerEntry
+from showhow.tools.tool import SourceKind, Tool
 
 print("a package that prints")
 
@@ -210,8 +210,8 @@ STOP = (
     + """
 import numpy as np
 
-from fewshot_library.selection import CandidatePool, SelectionConfig, SelectionError, select_demonstrations
-from fewshot_library.sequence_similarity import encode_actions
+from showhow.fewshot_library.selection import CandidatePool, SelectionConfig, SelectionError, select_demonstrations
+from showhow.fewshot_library.sequence_similarity import encode_actions
 
 listed = json.loads(run("plugins", "--json"))
 names = [entry["name"] for entry in listed["plugins"] if entry["package"] == "showhow-broken 2.0"]

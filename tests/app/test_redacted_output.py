@@ -9,14 +9,14 @@ import sys
 import unicodedata
 from pathlib import Path
 
-from app.redacted_output import RedactedOutput
-from guard.redaction import NOTHING_SECRET, REMOVED, Redactor
+from showhow.app.redacted_output import RedactedOutput
+from showhow.guard.redaction import NOTHING_SECRET, REMOVED, Redactor
 
 KEY = "sk-planted-0123456789"
 DEFECT = """
 import logging, os, sys
-from app.cli.main import VERBS, main
-from app.services import current_services
+from showhow.app.cli.main import VERBS, main
+from showhow.app.services import current_services
 
 def fail():
     key = current_services().environ["PLANTED_API_KEY"]
@@ -28,8 +28,8 @@ def fail():
         logging.getLogger("package").exception("it failed")
         raise
 
-import app.cli.licences
-app.cli.licences.licences = fail
+import showhow.app.cli.licences
+showhow.app.cli.licences.licences = fail
 sys.argv = ["showhow", "licences"]
 main()
 """

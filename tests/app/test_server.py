@@ -1,4 +1,3 @@
-import subprocess
 import sys
 import tomllib
 from pathlib import Path
@@ -12,33 +11,15 @@ from starlette.routing import Route
 from starlette.testclient import TestClient
 from streamlit.testing.v1 import AppTest
 
-import app.server
-from app.server import UNEXPECTED_ERROR, SecurityHeadersMiddleware, report_failure
-from db.database import StoreError
+import showhow.app.server
+from showhow.app.server import UNEXPECTED_ERROR, SecurityHeadersMiddleware, report_failure
+from showhow.db.database import StoreError
 
-CONFIG = Path(app.server.__file__).parent / ".streamlit" / "config.toml"
-
-
-def test_no_page_can_be_imported_in_place_of_a_module_of_its_name():
-    pages = Path(app.server.__file__).parent / "pages"
-    root = pages.parents[1]
-    files = [root / name for page in pages.iterdir() for name in (f"{page.stem}/__init__.py", f"{page.stem}.py")]
-    modules = {file.parent.name if file.stem == "__init__" else file.stem: file for file in files if file.is_file()}
-    assert {"settings", "tools", "worlds"} <= modules.keys()
-    # As Streamlit does when it runs the first page.
-    program = f"""
-import app.server, importlib, sys
-sys.path.insert(0, {str(pages)!r})
-print([importlib.import_module(name).__file__ for name in {[*modules]!r}])
-"""
-    output = subprocess.run(
-        [sys.executable, "-c", program], cwd=root, capture_output=True, text=True, check=True
-    ).stdout
-    assert output.strip() == str([str(file) for file in modules.values()])
+CONFIG = Path(showhow.app.server.__file__).parent / ".streamlit" / "config.toml"
 
 
 def page_that_fails(failure: Exception) -> None:
-    from app.server import show_script_error  # noqa: PLC0415 - the script of a page imports for itself
+    from showhow.app.server import show_script_error  # noqa: PLC0415 - the script of a page imports for itself
 
     assert show_script_error(failure)
 
@@ -72,10 +53,10 @@ def test_a_request_that_fails_gets_one_sentence_with_the_headers_of_security():
 
 
 def test_runs_of_pages_soon_give_the_interpreter_to_the_event_loop(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(app.server, "load_for_first_visit", lambda: None)
+    monkeypatch.setattr(showhow.app.server, "load_for_first_visit", lambda: None)
     former = sys.getswitchinterval()
     try:
-        with TestClient(Starlette(lifespan=app.server.load_while_serving)):
+        with TestClient(Starlette(lifespan=showhow.app.server.load_while_serving)):
             assert sys.getswitchinterval() < 0.001
     finally:
         sys.setswitchinterval(former)

@@ -9,14 +9,14 @@ import pyarrow.parquet as pq
 import pytest
 from langchain_core.messages import messages_from_dict
 
-from fewshot_library.formats import read_traces
-from runs.services import Services
-from settings import Settings
-from tasks.trace_export import ExportPlan, write_traces
+from showhow.fewshot_library.formats import read_traces
+from showhow.runs.services import Services
+from showhow.settings import Settings
+from showhow.tasks.trace_export import ExportPlan, write_traces
+from showhow.worlds.article_files import read_articles
+from showhow.worlds.build import WorldContents, build_world
 from tests.app.cli.in_process import run_in_process
 from tests.servers.model import ModelServer, Request, Says
-from worlds.article_files import read_articles
-from worlds.build import WorldContents, build_world
 
 HARBOUR = Path(__file__).parents[1] / "tools"
 QUESTION = "Where was Ada Reed born?"

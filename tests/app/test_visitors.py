@@ -6,8 +6,8 @@ import time
 import pytest
 from starlette.requests import HTTPConnection
 
-from app.run_queue import COMPUTING, MAX_WAIT, VISITOR_COMPUTING, RunQueue, Seat
-from app.visitors import ADDRESS_LIMITS, COOKIE, Allowance, Bucket, Visitor, Visitors
+from showhow.app.run_queue import COMPUTING, MAX_WAIT, VISITOR_COMPUTING, RunQueue, Seat
+from showhow.app.visitors import ADDRESS_LIMITS, COOKIE, Allowance, Bucket, Visitor, Visitors
 
 
 def connection(address: str = "192.0.2.1", **headers: str) -> HTTPConnection:
@@ -127,7 +127,7 @@ def test_a_quiet_visitor_waits_only_shortly_for_long_runs_and_a_busy_one_waits_o
 
 
 def test_a_page_that_was_busy_long_ago_waits_no_longer_than_another_of_its_visitor(monkeypatch):
-    monkeypatch.setattr("app.visitors.CPU_HALF_LIFE", 1e-4)
+    monkeypatch.setattr("showhow.app.visitors.CPU_HALF_LIFE", 1e-4)
 
     async def scenario() -> None:
         (first,) = seats_of(Visitors(trusts_proxy=False), 1)

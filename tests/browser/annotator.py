@@ -7,8 +7,8 @@ from urllib.parse import quote
 
 from playwright.sync_api import Locator, Page, expect
 
+from showhow.tools.registry import BUILT_IN_TOOLS
 from tests.browser.settled import CONFIRM_NAME, PATIENCE, settle
-from tools.registry import BUILT_IN_TOOLS
 
 LABELS = {parameter.name: parameter.label for tool in BUILT_IN_TOOLS.values() for parameter in tool.parameters}
 """The label of each argument of the built-in tools; tools that share an argument share its label."""

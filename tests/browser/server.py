@@ -14,8 +14,8 @@ from pathlib import Path
 import psutil
 from filelock import FileLock
 
-from db import users
-from db.database import Database
+from showhow.db import users
+from showhow.db.database import Database
 from tests.app.cli.in_process import run_in_process
 from tests.servers.loopback import free_port
 from tests.servers.preloaded import PreloadedProcess

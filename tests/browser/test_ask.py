@@ -10,15 +10,15 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import BrowserContext, Page, expect
 
-from app.widgets.notebook import STEPS_PER_PAGE
-from db import projects
-from db.database import Database
+from showhow.app.widgets.notebook import STEPS_PER_PAGE
+from showhow.db import projects
+from showhow.db.database import Database
+from showhow.worlds.open import open_world
 from tests.browser.asker import LONG, Asker
 from tests.browser.librarian import Librarian
 from tests.browser.server import Showhow
 from tests.browser.settled import settle
 from tests.servers.model import ModelServer, Request, Says
-from worlds.open import open_world
 
 pytestmark = pytest.mark.long
 

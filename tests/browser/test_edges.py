@@ -14,7 +14,7 @@ import httpx
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from app.capacity import REQUEST_SECONDS, SERVER_FULL
+from showhow.app.capacity import REQUEST_SECONDS, SERVER_FULL
 from tests.browser.annotator import Annotator
 from tests.browser.server import Showhow
 from tests.browser.session import BrowserSession, open_session

@@ -7,7 +7,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, expect
 
-from app.pages.main import PAGES
+from showhow.app.pages.main import PAGES
 from tests.browser.conftest import CONFIRM_NAME
 from tests.browser.server import Showhow
 from tests.browser.settled import settle, visit

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
-from app.cli.setup import DEMONSTRATION_COUNT
+from showhow.app.cli.setup import DEMONSTRATION_COUNT
+from showhow.tools.registry import tool_title
 from tests.browser.librarian import Librarian
 from tests.browser.server import Showhow
-from tools.registry import tool_title
 
 pytestmark = pytest.mark.long
 

@@ -7,10 +7,10 @@ from uuid import UUID
 import pytest
 from playwright.sync_api import Page, expect
 
-from db import projects, recording, users
-from db.database import Database
-from db.models import Trace
-from db.recording import NewStep, StepResult
+from showhow.db import projects, recording, users
+from showhow.db.database import Database
+from showhow.db.models import Trace
+from showhow.db.recording import NewStep, StepResult
 from tests.browser.server import Showhow
 from tests.browser.settled import PATIENCE, settle
 

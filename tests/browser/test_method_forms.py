@@ -10,23 +10,23 @@ import pytest
 from playwright.sync_api import Page, expect
 from playwright.sync_api import TimeoutError as PlaywrightTimeoutError
 
-from db.run_spec import RunLimits
-from db.traces import load_trace
-from evaluation.gold_comparison import find_gold_reasoning
-from evaluation.gold_skills import OracleResponder
-from fiction.questions.question_file import QUESTIONS_FILE, QuestionFile
-from reasoners.atomr.skills import PlanArgument, PlanReply
-from reasoners.base import Task
-from reasoners.registry import REASONERS, make_reasoner
-from runs.recorders import MemoryRecorder
-from runs.runner import RunControl, run_reasoner
-from runs.services import Services
-from settings import Settings
+from showhow.db.run_spec import RunLimits
+from showhow.db.traces import load_trace
+from showhow.evaluation.gold_comparison import find_gold_reasoning
+from showhow.fiction.questions.question_file import QUESTIONS_FILE, QuestionFile
+from showhow.oracles.skills import OracleResponder
+from showhow.reasoners.atomr.skills import PlanArgument, PlanReply
+from showhow.reasoners.base import Task
+from showhow.reasoners.registry import REASONERS, make_reasoner
+from showhow.runs.recorders import MemoryRecorder
+from showhow.runs.runner import RunControl, run_reasoner
+from showhow.runs.services import Services
+from showhow.settings import Settings
+from showhow.tools.registry import available_tools
 from tests.browser.asker import LONG, Asker
 from tests.browser.server import Showhow
 from tests.servers.gold_model import GoldModel
 from tests.servers.model import ModelServer
-from tools.registry import available_tools
 
 ROW_HEIGHT = 35
 """Pixels of a row, and of the head, of an editable table."""

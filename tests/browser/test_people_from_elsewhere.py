@@ -11,9 +11,9 @@ from playwright.sync_api import Browser, Page, expect
 from websockets.exceptions import InvalidStatus
 from websockets.sync.client import connect
 
-from app.widgets.person import SECRET_FILE, confirmation_cookie
-from db import users
-from db.database import Database
+from showhow.app.widgets.person import SECRET_FILE, confirmation_cookie
+from showhow.db import users
+from showhow.db.database import Database
 from tests.browser.server import Showhow
 from tests.browser.session import open_session
 from tests.browser.settled import PATIENCE, settle

@@ -8,11 +8,11 @@ from uuid import UUID
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from db import projects, recording, review, traces, users
-from db.database import Database
-from db.models import Question
-from db.recording import NewStep, StepResult, TraceAnswers
-from db.runs import trace_version
+from showhow.db import projects, recording, review, traces, users
+from showhow.db.database import Database
+from showhow.db.models import Question
+from showhow.db.recording import NewStep, StepResult, TraceAnswers
+from showhow.db.runs import trace_version
 from tests.browser.server import Showhow
 from tests.browser.settled import PATIENCE, settle
 from tests.browser.test_every_page import find_violations

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from db import projects, recording, traces, users
-from db.database import Database
-from db.recording import NewStep, TraceAnswers
+from showhow.db import projects, recording, traces, users
+from showhow.db.database import Database
+from showhow.db.recording import NewStep, TraceAnswers
 from tests.browser.conftest import open_context
 from tests.browser.server import Showhow
 from tests.browser.settled import PATIENCE, settle

@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 import pytest
 from playwright.sync_api import Page, expect
 
-from llm.profiles import PROFILES_FILE_NAME, ProfileFile
+from showhow.llm.profiles import PROFILES_FILE_NAME, ProfileFile
 from tests.browser.asker import Asker
 from tests.browser.server import Showhow
 from tests.browser.session import Widget, open_session

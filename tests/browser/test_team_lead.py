@@ -10,9 +10,9 @@ import openpyxl
 import pytest
 from playwright.sync_api import Page, WebSocket, expect
 
-from db import projects, recording, review, users
-from db.database import Database
-from db.recording import TraceAnswers
+from showhow.db import projects, recording, review, users
+from showhow.db.database import Database
+from showhow.db.recording import TraceAnswers
 from tests.browser.annotator import Annotator
 from tests.browser.server import Showhow
 from tests.browser.settled import PATIENCE, settle

@@ -5,10 +5,10 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 
 from playwright.sync_api import Page, expect
 
+from showhow.tools.registry import tool_title
 from tests.browser.annotator import Annotator
 from tests.browser.librarian import Librarian
 from tests.browser.server import Showhow
-from tools.registry import tool_title
 
 PROJECT = "Mechanics"
 

@@ -10,8 +10,8 @@ from uuid import uuid4
 import pytest
 from playwright.sync_api import Page, expect
 
-from app.cli.setup import DEFAULT_PROJECT, DEMONSTRATION_COUNT
-from settings import DEFAULT_LIBRARY
+from showhow.app.cli.setup import DEFAULT_PROJECT, DEMONSTRATION_COUNT
+from showhow.settings import DEFAULT_LIBRARY
 from tests.browser.librarian import Librarian
 from tests.browser.server import SHOWHOW, Showhow
 from tests.servers.model import ModelServer, Request

@@ -29,9 +29,9 @@ from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import ClientConnection, connect
 from websockets.typing import Subprotocol
 
-from app.capacity import MAX_FRAME_BYTES, VISITOR_FULL
-from app.visitor_budget import MAX_MESSAGE_BYTES, NO_LENGTH, NO_UPLOADER, UPLOADS_FULL, WIDGETS_TOO_LARGE
-from app.visitors import COOKIE, MEGABYTE, VISITOR_LIMITS
+from showhow.app.capacity import MAX_FRAME_BYTES, VISITOR_FULL
+from showhow.app.visitor_budget import MAX_MESSAGE_BYTES, NO_LENGTH, NO_UPLOADER, UPLOADS_FULL, WIDGETS_TOO_LARGE
+from showhow.app.visitors import COOKIE, MEGABYTE, VISITOR_LIMITS
 from tests.browser.annotator import Annotator
 from tests.browser.server import Showhow
 from tests.browser.session import SessionError, encode_rerun, open_session

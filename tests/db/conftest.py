@@ -11,10 +11,10 @@ from uuid import uuid4
 
 import pytest
 
-from db import projects, users
-from db.database import Database
-from db.models import Project, Question, User
-from db.schema import check_database, upgrade
+from showhow.db import projects, users
+from showhow.db.database import Database
+from showhow.db.models import Project, Question, User
+from showhow.db.schema import check_database, upgrade
 from tests.servers.postgresql import PostgresqlServer
 
 KINDS = ["sqlite", "postgresql"]

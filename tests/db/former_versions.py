@@ -7,12 +7,12 @@ from typing import Any
 
 from sqlalchemy import ColumnClause, Insert, Text, column, delete, insert, inspect, select, table
 
-from db import traces
-from db.database import Database
-from db.schema import upgrade
-from db.types import Base, ExactJson
-from fewshot_library.formats import FORMATS
-from fewshot_library.formats.format import TraceExport
+from showhow.db import traces
+from showhow.db.database import Database
+from showhow.db.schema import upgrade
+from showhow.db.types import Base, ExactJson
+from showhow.fewshot_library.formats import FORMATS
+from showhow.fewshot_library.formats.format import TraceExport
 
 FORMER = Path(__file__).with_name("former")
 FORMER_JSON = ("configuration", "options", "tools")

@@ -13,8 +13,8 @@ from uuid import UUID, uuid4
 import pytest
 from sqlalchemy.orm import Session
 
-import db
-from db import (
+from showhow import db
+from showhow.db import (
     attempts,
     leases,
     libraries,
@@ -28,17 +28,17 @@ from db import (
     traces,
     users,
 )
-from db.answer_formats import AnswerFormat
-from db.database import Conflict, Database, StoreError
-from db.guideline_pictures import remove_picture, store_picture
-from db.merge import merge_trace
-from db.models import Project, Question, Run
-from db.projects import ProjectSettings
-from db.question_list import QuestionConditions
-from db.recording import NewStep, TraceAnswers
-from db.removal_kinds import Kind
-from db.removals import remove, restore
-from db.users import ADMIN, ANNOTATOR, REVIEWER, ROLES, ActingPerson
+from showhow.db.answer_formats import AnswerFormat
+from showhow.db.database import Conflict, Database, StoreError
+from showhow.db.guideline_pictures import remove_picture, store_picture
+from showhow.db.merge import merge_trace
+from showhow.db.models import Project, Question, Run
+from showhow.db.projects import ProjectSettings
+from showhow.db.question_list import QuestionConditions
+from showhow.db.recording import NewStep, TraceAnswers
+from showhow.db.removal_kinds import Kind
+from showhow.db.removals import remove, restore
+from showhow.db.users import ADMIN, ANNOTATOR, REVIEWER, ROLES, ActingPerson
 
 READING = set(
     "acting approval asked authorize build check count database describe find get group has hash is iterate latest "
@@ -222,8 +222,8 @@ def test_every_function_that_changes_the_store_says_who_may_call_it():
     changing = {
         f"{module}.{name}"
         for module in (info.name for info in pkgutil.iter_modules(db.__path__))
-        for name, function in inspect.getmembers(importlib.import_module(f"db.{module}"), inspect.isfunction)
-        if function.__module__ == f"db.{module}"
+        for name, function in inspect.getmembers(importlib.import_module(f"showhow.db.{module}"), inspect.isfunction)
+        if function.__module__ == f"showhow.db.{module}"
         and not name.startswith("_")
         and next(iter(inspect.signature(function).parameters), "") == "session"
         and name.split("_")[0] not in READING

@@ -5,8 +5,8 @@ import time
 
 import pytest
 
-from db.answer_formats import AnswerFormat, InvalidAnswer
-from db.database import Conflict
+from showhow.db.answer_formats import AnswerFormat, InvalidAnswer
+from showhow.db.database import Conflict
 
 pytestmark = pytest.mark.long
 

@@ -5,9 +5,9 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-from db import projects, recording, traces, users
-from db.database import Database
-from db.schema import check_database, upgrade
+from showhow.db import projects, recording, traces, users
+from showhow.db.database import Database
+from showhow.db.schema import check_database, upgrade
 
 DEATHS = 200
 

@@ -12,10 +12,10 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from db import projects, recording, users
-from db.database import Conflict, Database, RowNotFound, StoreError, StoreUnavailable
-from db.models import Project, User
-from db.schema import upgrade
+from showhow.db import projects, recording, users
+from showhow.db.database import Conflict, Database, RowNotFound, StoreError, StoreUnavailable
+from showhow.db.models import Project, User
+from showhow.db.schema import upgrade
 
 
 @pytest.mark.parametrize("url", ["nonsense", "mysql://me@here/x", "sqlite://", "sqlite:///:memory:"])
@@ -274,8 +274,8 @@ with open(sys.argv[1], "r+b") as file:
 _WRITER = f"""
 import sys
 sys.path.insert(0, {str(Path(__file__).parents[2])!r})
-from db.database import Database
-from db.projects import create_project
+from showhow.db.database import Database
+from showhow.db.projects import create_project
 address, name, writes, openings = *sys.argv[1:3], *map(int, sys.argv[3:])
 for opening in range(openings):
     store = Database(address)

@@ -16,19 +16,19 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from sqlalchemy import select
 
-from db import traces, verifications
-from db.database import Database
-from db.former_configuration import FormerRun, read_run, read_trace
-from db.merge import merge_trace
-from db.models import Run, Trace
-from db.run_spec import RunLimits, RunResult, RunSpec
-from db.schema import check_database, downgrade, upgrade
-from evaluation.scoring import load_verification_report
-from evaluation.verify import ExecutionOptions, run_verification
-from fewshot_library.formats.showhow import read_records, record_to_json
-from runs.resume import resume_run
-from runs.services import Services
-from settings import Settings
+from showhow.db import traces, verifications
+from showhow.db.database import Database
+from showhow.db.former_configuration import FormerRun, read_run, read_trace
+from showhow.db.merge import merge_trace
+from showhow.db.models import Run, Trace
+from showhow.db.run_spec import RunLimits, RunResult, RunSpec
+from showhow.db.schema import check_database, downgrade, upgrade
+from showhow.evaluation.scoring import load_verification_report
+from showhow.evaluation.verify import ExecutionOptions, run_verification
+from showhow.fewshot_library.formats.showhow import read_records, record_to_json
+from showhow.runs.resume import resume_run
+from showhow.runs.services import Services
+from showhow.settings import Settings
 from tests.db.former_versions import FORMER, Rows, export, fill, load_rows, read_rows
 
 REVISION = "0012"

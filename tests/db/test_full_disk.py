@@ -3,9 +3,9 @@
 import pytest
 from sqlalchemy import event
 
-from db import projects, recording, traces, users
-from db.database import Database, StoreFull
-from db.schema import check_database, upgrade
+from showhow.db import projects, recording, traces, users
+from showhow.db.database import Database, StoreFull
+from showhow.db.schema import check_database, upgrade
 from tests.db.conftest import full_disk
 
 STEP = recording.NewStep("a thought that takes some room " * 300, "read", {"title": "Quay"})

@@ -3,10 +3,10 @@
 import pytest
 from sqlalchemy import select
 
-from db import queue, removals
-from db.import_journal import ImportJournal
-from db.models import Attempt, Project, Question, Run, Score, Trace
-from db.removal_kinds import Kind
+from showhow.db import queue, removals
+from showhow.db.import_journal import ImportJournal
+from showhow.db.models import Attempt, Project, Question, Run, Score, Trace
+from showhow.db.removal_kinds import Kind
 from tests.fixtures.compared_runs import make_questions
 
 

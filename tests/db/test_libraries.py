@@ -2,9 +2,9 @@
 
 import pytest
 
-from db import recording, review, traces
-from db.database import Conflict, RowNotFound
-from db.libraries import (
+from showhow.db import recording, review, traces
+from showhow.db.database import Conflict, RowNotFound
+from showhow.db.libraries import (
     MODELS,
     PEOPLE,
     DemonstrationFilter,
@@ -20,8 +20,8 @@ from db.libraries import (
     load_demonstrations,
     store_version,
 )
-from db.models import Library, Question, Trace
-from db.runs import trace_version
+from showhow.db.models import Library, Question, Trace
+from showhow.db.runs import trace_version
 
 
 def recorded(scene, question, tools, *, stars=(), status="approved"):

@@ -6,14 +6,14 @@ from uuid import UUID
 
 import pytest
 
-from db import projects, queue, recording, review, traces, users
-from db.database import Database, StoreError
-from db.merge import MergePreview, merge_trace
-from db.models import Question
-from db.recording import NewStep, StepResult, TraceAnswers
-from db.runs import trace_version
-from db.schema import upgrade
-from db.trace_record import TraceRecord
+from showhow.db import projects, queue, recording, review, traces, users
+from showhow.db.database import Database, StoreError
+from showhow.db.merge import MergePreview, merge_trace
+from showhow.db.models import Question
+from showhow.db.recording import NewStep, StepResult, TraceAnswers
+from showhow.db.runs import trace_version
+from showhow.db.schema import upgrade
+from showhow.db.trace_record import TraceRecord
 
 
 @pytest.fixture

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 from sqlalchemy import func, select
 
-from db import queue, recording, runs, traces
-from db.database import Conflict, Database, RowNotFound, StoreError
-from db.model_calls import (
+from showhow.db import queue, recording, runs, traces
+from showhow.db.database import Conflict, Database, RowNotFound, StoreError
+from showhow.db.model_calls import (
     PIECE_CHARACTERS,
     ModelReply,
     ModelRequest,
@@ -21,9 +21,9 @@ from db.model_calls import (
     model_call_of_step,
     withdraw_model_call,
 )
-from db.models import ModelCall, Run, Trace
-from db.recording import NewStep
-from guard.redaction import REMOVED, redactor_of
+from showhow.db.models import ModelCall, Run, Trace
+from showhow.db.recording import NewStep
+from showhow.guard.redaction import REMOVED, redactor_of
 
 SYSTEM = {"role": "system", "content": "You answer questions. " * 1000}
 ASKED = {"role": "user", "content": "Who built the quay? 👩‍👩‍👧 \n\x00 «é»"}

@@ -5,14 +5,14 @@ from zoneinfo import ZoneInfo
 
 from sqlalchemy import update
 
-from db import person_answers, projects, queue, recording, review, traces
-from db.gold_visibility import is_gold_of_world_visible, is_gold_visible
-from db.models import Trace
-from db.person_answers import AnswerConditions
-from db.recording import TraceAnswers
-from db.runs import trace_version
-from db.unanswerable import write_unanswerable
-from db.users import ActingPerson
+from showhow.db import person_answers, projects, queue, recording, review, traces
+from showhow.db.gold_visibility import is_gold_of_world_visible, is_gold_visible
+from showhow.db.models import Trace
+from showhow.db.person_answers import AnswerConditions
+from showhow.db.recording import TraceAnswers
+from showhow.db.runs import trace_version
+from showhow.db.unanswerable import write_unanswerable
+from showhow.db.users import ActingPerson
 
 COMPLETED_ANSWERS = AnswerConditions()
 

@@ -4,13 +4,13 @@ from dataclasses import replace
 
 import pytest
 
-from db import projects, users
-from db.answer_formats import AnswerFormat, AnswerKind
-from db.database import Conflict, Database, RowNotFound
-from db.projects import MAX_OVERLAP, ProjectSettings, QuestionImportCounts
-from db.question_index import QuestionIndex
-from db.types import join_attachments
-from guard.redaction import redactor_of
+from showhow.db import projects, users
+from showhow.db.answer_formats import AnswerFormat, AnswerKind
+from showhow.db.database import Conflict, Database, RowNotFound
+from showhow.db.projects import MAX_OVERLAP, ProjectSettings, QuestionImportCounts
+from showhow.db.question_index import QuestionIndex
+from showhow.db.types import join_attachments
+from showhow.guard.redaction import redactor_of
 
 
 def test_a_question_is_added_once_and_positions_continue(database, sample_question):

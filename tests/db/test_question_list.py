@@ -5,12 +5,12 @@ from datetime import timedelta
 import pytest
 from sqlalchemy import event, select, update
 
-from db import projects, question_list, queue, recording, users
-from db.database import Conflict, Database
-from db.models import Assignment, Question
-from db.question_list import QuestionConditions
-from db.recording import TraceAnswers
-from db.types import MAX_TAGS, utc_now
+from showhow.db import projects, question_list, queue, recording, users
+from showhow.db.database import Conflict, Database
+from showhow.db.models import Assignment, Question
+from showhow.db.question_list import QuestionConditions
+from showhow.db.recording import TraceAnswers
+from showhow.db.types import MAX_TAGS, utc_now
 
 ALL = QuestionConditions()
 

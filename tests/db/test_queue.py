@@ -6,14 +6,14 @@ from uuid import uuid4
 
 import pytest
 
-from db import own_questions, projects, queue, recording, removals, review, traces, users
-from db.database import Conflict, RowNotFound
-from db.models import Assignment, Project, Question, Trace
-from db.projects import find_assignment, reserve_question
-from db.recording import TraceAnswers
-from db.removal_kinds import Kind
-from db.runs import trace_version
-from db.types import utc_now
+from showhow.db import own_questions, projects, queue, recording, removals, review, traces, users
+from showhow.db.database import Conflict, RowNotFound
+from showhow.db.models import Assignment, Project, Question, Trace
+from showhow.db.projects import find_assignment, reserve_question
+from showhow.db.recording import TraceAnswers
+from showhow.db.removal_kinds import Kind
+from showhow.db.runs import trace_version
+from showhow.db.types import utc_now
 
 
 def look(scene, person):

@@ -7,11 +7,11 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from db.database import Database
-from db.rate_limits import DatabaseLimits
-from llm.client import build_chat_client
-from llm.rate_limiter import ModelRateLimiter, RequestLimits, SharedLimitStore
-from llm.types import Message, ModelProfile
+from showhow.db.database import Database
+from showhow.db.rate_limits import DatabaseLimits
+from showhow.llm.client import build_chat_client
+from showhow.llm.rate_limiter import ModelRateLimiter, RequestLimits, SharedLimitStore
+from showhow.llm.types import Message, ModelProfile
 from tests.servers.model import ModelServer, Says
 from tests.servers.rate_limits import RateLimitedScript, TokenBucket, refuse_in_text
 

@@ -7,12 +7,12 @@ from uuid import UUID
 import pytest
 from sqlalchemy import select
 
-from db import queue, recording, review, review_queue, traces
-from db.database import Conflict, RowNotFound, StoreError
-from db.models import Step, Trace
-from db.recording import NewStep, PageCounter, StepResult, TraceAnswers
-from db.runs import trace_version
-from db.types import MAX_JSON_CHARACTERS, MAX_TEXT_CHARACTERS
+from showhow.db import queue, recording, review, review_queue, traces
+from showhow.db.database import Conflict, RowNotFound, StoreError
+from showhow.db.models import Step, Trace
+from showhow.db.recording import NewStep, PageCounter, StepResult, TraceAnswers
+from showhow.db.runs import trace_version
+from showhow.db.types import MAX_JSON_CHARACTERS, MAX_TEXT_CHARACTERS
 
 FOUND = StepResult("three hits", {"hits": [{"title": "Quay"}]}, None, 0.02)
 ANSWERS = TraceAnswers("Ada Quay", answer_text="Ada", answer_graph="Q1", final_thought="both agree")

@@ -10,12 +10,12 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, rule
 
-from db import projects, recording, users
-from db import traces as forking
-from db import traces as reading
-from db.database import Conflict, Database, RowNotFound
-from db.models import Trace
-from db.schema import check_database, upgrade
+from showhow.db import projects, recording, users
+from showhow.db import traces as forking
+from showhow.db import traces as reading
+from showhow.db.database import Conflict, Database, RowNotFound
+from showhow.db.models import Trace
+from showhow.db.schema import check_database, upgrade
 from tests.examples import examples
 
 TEXTS = st.text(st.characters(exclude_characters="\x00", exclude_categories=("Cs",)), max_size=20)

@@ -6,17 +6,17 @@ from typing import Any
 import pytest
 from sqlalchemy import func, select
 
-from db import comparisons, leases, libraries, projects, purging, queue, removals, renaming, traces, users
-from db.database import Conflict, RowNotFound
-from db.libraries import DemonstrationFilter
-from db.merge import merge_trace
-from db.models import Attempt, Project, Question, Run, Step, Trace
-from db.removal_kinds import KEPT_DAYS, Kind
-from db.removed_rows import REMOVABLE, WITH_REMOVED
-from db.run_spec import RunSpec
-from db.serialization import field_values
-from db.types import utc_now
-from db.verifications import list_outcomes, list_verifications
+from showhow.db import comparisons, leases, libraries, projects, purging, queue, removals, renaming, traces, users
+from showhow.db.database import Conflict, RowNotFound
+from showhow.db.libraries import DemonstrationFilter
+from showhow.db.merge import merge_trace
+from showhow.db.models import Attempt, Project, Question, Run, Step, Trace
+from showhow.db.removal_kinds import KEPT_DAYS, Kind
+from showhow.db.removed_rows import REMOVABLE, WITH_REMOVED
+from showhow.db.run_spec import RunSpec
+from showhow.db.serialization import field_values
+from showhow.db.types import utc_now
+from showhow.db.verifications import list_outcomes, list_verifications
 from tests.db.test_libraries import recorded
 from tests.fixtures.compared_runs import F1, make_questions
 

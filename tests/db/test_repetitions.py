@@ -4,12 +4,12 @@ from uuid import UUID
 
 import pytest
 
-from db import recording, review, users
-from db.database import Conflict, Database
-from db.libraries import DemonstrationFilter, count_demonstrations, store_version
-from db.projects import add_question, create_project, list_questions
-from db.recording import NewStep, StepResult, TraceAnswers
-from db.repetitions import (
+from showhow.db import recording, review, users
+from showhow.db.database import Conflict, Database
+from showhow.db.libraries import DemonstrationFilter, count_demonstrations, store_version
+from showhow.db.projects import add_question, create_project, list_questions
+from showhow.db.recording import NewStep, StepResult, TraceAnswers
+from showhow.db.repetitions import (
     NEEDS_LINK,
     OTHER_NAMES,
     Repetition,
@@ -19,9 +19,9 @@ from db.repetitions import (
     read_repetition,
     store_repetition,
 )
-from db.trace_record import NOT_TRIED, list_changes
-from db.traces import load_trace
-from runs.ask import FreeQuestion
+from showhow.db.trace_record import NOT_TRIED, list_changes
+from showhow.db.traces import load_trace
+from showhow.runs.ask import FreeQuestion
 
 TRIED = Repetition(OTHER_NAMES, (Trial("Who lives in Basel?", "Cora Berg"),))
 FROM_QUESTION = {"from": "question", "start": 13, "end": 17}

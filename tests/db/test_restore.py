@@ -14,12 +14,12 @@ from pathlib import Path
 import pytest
 from sqlalchemy import create_engine, text
 
-from db import projects
-from db.backup import back_up_database
-from db.database import Database, StoreError, StoreUnavailable
-from db.restore import remove_abandoned_copy, restore_database
-from db.schema import check_database, current_revision, downgrade, latest_revision, upgrade
-from db.sqlite_files import commit_restored_file, restore_lock
+from showhow.db import projects
+from showhow.db.backup import back_up_database
+from showhow.db.database import Database, StoreError, StoreUnavailable
+from showhow.db.restore import remove_abandoned_copy, restore_database
+from showhow.db.schema import check_database, current_revision, downgrade, latest_revision, upgrade
+from showhow.db.sqlite_files import commit_restored_file, restore_lock
 from tests.db.conftest import full_disk
 
 pytestmark = pytest.mark.long
@@ -126,7 +126,7 @@ def test_a_linked_database_is_restored_beside_the_file_that_the_link_leads_to(tm
 def other_process(database: Database) -> Iterator["subprocess.Popen[str]"]:
     """A process that has read the database, keeps its connection and does nothing; it ends with its stdin."""
     program = (
-        "import sys; from db.database import Database; from db.schema import current_revision;"
+        "import sys; from showhow.db.database import Database; from showhow.db.schema import current_revision;"
         "store = Database(sys.argv[1]); print(current_revision(store), flush=True); sys.stdin.read()"
     )
     process = subprocess.Popen(

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 from sqlalchemy import insert, select
 
-from db.backup import back_up_database
-from db.database import Database
-from db.models import Edit, Project, Question, Step, Trace, User
-from db.restore import restore_database
-from db.serialization import field_values
-from db.types import Base
+from showhow.db.backup import back_up_database
+from showhow.db.database import Database
+from showhow.db.models import Edit, Project, Question, Step, Trace, User
+from showhow.db.restore import restore_database
+from showhow.db.serialization import field_values
+from showhow.db.types import Base
 from tests.db.test_restore import client_programs  # noqa: F401 - a fixture
 
 pytestmark = pytest.mark.long

@@ -6,13 +6,13 @@ from uuid import UUID
 import pytest
 from sqlalchemy import select
 
-from db import question_list, queue, recording, review, review_queue, traces, users
-from db.database import Conflict
-from db.models import Draft, Trace, User
-from db.recording import NewStep, TraceAnswers
-from db.review_queue import EVERYBODY, ReviewFilter
-from db.runs import trace_version
-from db.trace_record import list_changes
+from showhow.db import question_list, queue, recording, review, review_queue, traces, users
+from showhow.db.database import Conflict
+from showhow.db.models import Draft, Trace, User
+from showhow.db.recording import NewStep, TraceAnswers
+from showhow.db.review_queue import EVERYBODY, ReviewFilter
+from showhow.db.runs import trace_version
+from showhow.db.trace_record import list_changes
 
 
 def submit(scene: Any, number: int, author: User, answer: str, parent: UUID | None = None) -> UUID:

@@ -2,11 +2,11 @@
 
 import pytest
 
-from db import runs
-from db.model_calls import ModelRequest, begin_model_call
-from db.models import Run, Trace
-from db.recording import NewStep, begin_step
-from db.runs import ASK_RUN_NAME, RunOutcome, finish_runs_without_drafts, list_unfinished_traces
+from showhow.db import runs
+from showhow.db.model_calls import ModelRequest, begin_model_call
+from showhow.db.models import Run, Trace
+from showhow.db.recording import NewStep, begin_step
+from showhow.db.runs import ASK_RUN_NAME, RunOutcome, finish_runs_without_drafts, list_unfinished_traces
 
 
 @pytest.fixture

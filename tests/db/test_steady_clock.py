@@ -7,10 +7,10 @@ import pytest
 from sqlalchemy import update
 from uuid_utils.compat import uuid7
 
-from db import queue, recording, review
-from db.models import Judgement, Step
-from db.runs import trace_version
-from db.types import id_after, seconds_since, utc_now
+from showhow.db import queue, recording, review
+from showhow.db.models import Judgement, Step
+from showhow.db.runs import trace_version
+from showhow.db.types import id_after, seconds_since, utc_now
 
 HOUR = timedelta(hours=1)
 
@@ -30,7 +30,7 @@ def test_a_moment_that_a_clock_set_back_puts_into_the_future_counts_from_its_fir
 def test_a_clock_that_is_set_during_the_work_changes_no_duration(monkeypatch, step):
     moment = utc_now()
     seconds_since(moment)
-    monkeypatch.setattr("db.types.utc_now", lambda: utc_now() + step)
+    monkeypatch.setattr("showhow.db.types.utc_now", lambda: utc_now() + step)
     assert 0 <= seconds_since(moment) < 10
 
 

@@ -6,16 +6,16 @@ from uuid import UUID
 
 import pytest
 
-from db import recording, review, traces
-from db.database import Conflict, Database, RowNotFound
-from db.merge import merge_trace
-from db.models import Step
-from db.recording import NewStep, StepResult, TraceAnswers
-from db.review import STEP_NOTE_KINDS
-from db.runs import trace_version
-from db.schema import upgrade
-from db.tool_report import NotedStep, ToolCallFilter, build_tool_report
-from fewshot_library.formats.showhow import record_from_json, record_to_json
+from showhow.db import recording, review, traces
+from showhow.db.database import Conflict, Database, RowNotFound
+from showhow.db.merge import merge_trace
+from showhow.db.models import Step
+from showhow.db.recording import NewStep, StepResult, TraceAnswers
+from showhow.db.review import STEP_NOTE_KINDS
+from showhow.db.runs import trace_version
+from showhow.db.schema import upgrade
+from showhow.db.tool_report import NotedStep, ToolCallFilter, build_tool_report
+from showhow.fewshot_library.formats.showhow import record_from_json, record_to_json
 
 
 def record_step(scene: Any, tool: str | None = "read") -> Step:

@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 
-from db import recording, runs, traces
-from db.database import Conflict, Database
-from db.merge import merge_trace
-from db.models import Run, Step, Trace
-from db.recording import NewStep, StepResult, TraceAnswers
-from db.runs import RunOutcome
-from db.schema import upgrade
+from showhow.db import recording, runs, traces
+from showhow.db.database import Conflict, Database
+from showhow.db.merge import merge_trace
+from showhow.db.models import Run, Step, Trace
+from showhow.db.recording import NewStep, StepResult, TraceAnswers
+from showhow.db.runs import RunOutcome
+from showhow.db.schema import upgrade
 
 PLAN = NewStep("two parts", node="0", skill="decompose/1", data={"parts": ["a", "b"]}, open=True)
 RESULT = StepResult("both", {"answer": "Ada"}, None, None)

@@ -2,11 +2,11 @@
 
 from typing import Any
 
-from db import recording, review, traces
-from db.models import Trace
-from db.recording import NewStep, StepResult, TraceAnswers
-from db.runs import trace_version
-from db.trace_record import TraceChange, list_changes
+from showhow.db import recording, review, traces
+from showhow.db.models import Trace
+from showhow.db.recording import NewStep, StepResult, TraceAnswers
+from showhow.db.runs import trace_version
+from showhow.db.trace_record import TraceChange, list_changes
 
 
 def change(scene: Any, trace: Trace, function: Any, *arguments: Any, **options: Any) -> Any:

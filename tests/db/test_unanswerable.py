@@ -3,12 +3,12 @@
 import pytest
 from sqlalchemy import select
 
-from db import recording
-from db.answer_formats import AnswerFormat, InvalidAnswer
-from db.models import Trace
-from db.recording import NewStep, StepResult, TraceAnswers
-from db.runs import trace_version
-from db.unanswerable import (
+from showhow.db import recording
+from showhow.db.answer_formats import AnswerFormat, InvalidAnswer
+from showhow.db.models import Trace
+from showhow.db.recording import NewStep, StepResult, TraceAnswers
+from showhow.db.runs import trace_version
+from showhow.db.unanswerable import (
     CANNOT_BE_ANSWERED,
     UnanswerableReason,
     find_gold_reason,

@@ -4,12 +4,12 @@ import threading
 
 import pytest
 
-from db import libraries, queue, recording, review, runs, traces, users
-from db.database import Conflict, RowNotFound
-from db.merge import merge_trace
-from db.models import User
-from db.recording import NewStep, StepResult, TraceAnswers
-from db.runs import trace_version
+from showhow.db import libraries, queue, recording, review, runs, traces, users
+from showhow.db.database import Conflict, RowNotFound
+from showhow.db.merge import merge_trace
+from showhow.db.models import User
+from showhow.db.recording import NewStep, StepResult, TraceAnswers
+from showhow.db.runs import trace_version
 
 
 def submitted_trace(scene, author):

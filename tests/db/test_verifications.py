@@ -5,7 +5,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import select
 
-from db import (
+from showhow.db import (
     attempts,
     batches,
     leases,
@@ -18,21 +18,21 @@ from db import (
     traces,
     verifications,
 )
-from db.attempts import MetricScore
-from db.database import Conflict, RowNotFound
-from db.leases import Taker
-from db.libraries import MODELS
-from db.models import Attempt, Question, Run
-from db.projects import reserve_question
-from db.recording import TraceAnswers
-from db.review_queue import ReviewFilter
-from db.run_spec import RunSpec
-from db.runs import RunOutcome, trace_version
-from db.unanswerable import CANNOT_BE_ANSWERED, UnanswerableReason, write_unanswerable
-from db.verifications import VERIFICATION_NAME, VerificationOutcome
-from evaluation.metrics import METRICS, Metric
-from evaluation.scoring import load_figures
-from llm.usage import Usage
+from showhow.db.attempts import MetricScore
+from showhow.db.database import Conflict, RowNotFound
+from showhow.db.leases import Taker
+from showhow.db.libraries import MODELS
+from showhow.db.models import Attempt, Question, Run
+from showhow.db.projects import reserve_question
+from showhow.db.recording import TraceAnswers
+from showhow.db.review_queue import ReviewFilter
+from showhow.db.run_spec import RunSpec
+from showhow.db.runs import RunOutcome, trace_version
+from showhow.db.unanswerable import CANNOT_BE_ANSWERED, UnanswerableReason, write_unanswerable
+from showhow.db.verifications import VERIFICATION_NAME, VerificationOutcome
+from showhow.evaluation.metrics import METRICS, Metric
+from showhow.evaluation.scoring import load_figures
+from showhow.llm.usage import Usage
 
 
 def start(scene, questions, tools=()) -> Run:

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from evaluation.metrics import score_against_gold
-from reasoners.answers.normalization import answers_equal
+from showhow.evaluation.metrics import score_against_gold
+from showhow.reasoners.answers.normalization import answers_equal
 
 FOLDER = Path(__file__).parent
 Pair = tuple[str, str]

@@ -10,15 +10,15 @@ from pathlib import Path
 import openpyxl
 import pytest
 
-from db import projects, recording, users
-from db.database import Database
-from db.models import Project
-from db.person_answers import AnswerConditions
-from db.recording import TraceAnswers
-from db.schema import upgrade
-from db.users import ActingPerson
-from evaluation.answer_table import PERSON_ANSWER_COLUMNS, iterate_person_answers, write_answer_table
-from evaluation.datasets.record import QuestionRecord
+from showhow.db import projects, recording, users
+from showhow.db.database import Database
+from showhow.db.models import Project
+from showhow.db.person_answers import AnswerConditions
+from showhow.db.question_record import QuestionRecord
+from showhow.db.recording import TraceAnswers
+from showhow.db.schema import upgrade
+from showhow.db.users import ActingPerson
+from showhow.evaluation.answer_table import PERSON_ANSWER_COLUMNS, iterate_person_answers, write_answer_table
 
 FORMULAS = ["=1+1", "+49 30", "-2", "@cmd", "＝1+1", '=HYPERLINK("http://x.example")']
 EVERYTHING = AnswerConditions(None)

@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from db import projects
-from db.database import Database
-from db.models import Project
-from db.schema import upgrade
-from evaluation.datasets import QUESTION_FORMATS, open_question_file, read_questions
-from evaluation.datasets.reader import list_claims
-from evaluation.datasets.record import QuestionRecord
-from worlds.folder import WorldError
+from showhow.db import projects
+from showhow.db.database import Database
+from showhow.db.models import Project
+from showhow.db.question_record import QuestionRecord
+from showhow.db.schema import upgrade
+from showhow.evaluation.datasets import QUESTION_FORMATS, open_question_file, read_questions
+from showhow.evaluation.datasets.reader import list_claims
+from showhow.worlds.folder import WorldError
 
 Raw = dict[str, Any]
 

@@ -15,13 +15,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from db.unanswerable import find_gold_reason
-from evaluation.datasets import QUESTION_FORMATS, open_question_file
-from evaluation.datasets.reader import UnknownQuestionFormat, UnreadRecord, list_claims
-from evaluation.datasets.record import QuestionRecord, UnreadableRecord, parse_record
-from worlds.article_files import read_articles
-from worlds.folder import WorldError
-from worlds.input_files import MalformedFile
+from showhow.db.question_record import QuestionRecord
+from showhow.db.unanswerable import find_gold_reason
+from showhow.evaluation.datasets import QUESTION_FORMATS, open_question_file
+from showhow.evaluation.datasets.reader import UnknownQuestionFormat, UnreadRecord, list_claims
+from showhow.evaluation.datasets.record import UnreadableRecord, parse_record
+from showhow.worlds.article_files import read_articles
+from showhow.worlds.folder import WorldError
+from showhow.worlds.input_files import MalformedFile
 
 Raw = dict[str, Any]
 

@@ -11,14 +11,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaluation.metrics import DATASET_METRICS, find_dataset_metric, list_dataset_metrics
-from evaluation.metrics.answer_sets import score_spinach, score_webqsp
-from evaluation.metrics.drop import score_drop
-from evaluation.metrics.hits import match_pdrr, match_tog, split_dpr_tokens
-from evaluation.metrics.metric import Case, MetricError, Unscorable, UnusableValue
-from evaluation.metrics.multihop import score_evidence, score_musique_words, score_supporting_facts
-from evaluation.metrics.strategyqa_and_crag import compute_sari, score_crag, score_decomposition, score_verdict
-from evaluation.predictions import read_cases, score_cases
+from showhow.evaluation.metrics import DATASET_METRICS, find_dataset_metric, list_dataset_metrics
+from showhow.evaluation.metrics.answer_sets import score_spinach, score_webqsp
+from showhow.evaluation.metrics.drop import score_drop
+from showhow.evaluation.metrics.hits import match_pdrr, match_tog, split_dpr_tokens
+from showhow.evaluation.metrics.metric import Case, MetricError, Unscorable, UnusableValue
+from showhow.evaluation.metrics.multihop import score_evidence, score_musique_words, score_supporting_facts
+from showhow.evaluation.metrics.strategyqa_and_crag import compute_sari, score_crag, score_decomposition, score_verdict
+from showhow.evaluation.predictions import read_cases, score_cases
 
 Row = dict[str, Any]
 Score = Callable[..., dict[str, Any]]

@@ -8,13 +8,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from evaluation.datasets import QUESTION_FORMATS, open_question_file, read_questions
-from evaluation.datasets.reader import UnknownQuestionFormat, UnreadRecord
-from evaluation.datasets.record import Fields, QuestionFormat, QuestionRecord, require_text
+from showhow.db.question_record import QuestionRecord
+from showhow.evaluation.datasets import QUESTION_FORMATS, open_question_file, read_questions
+from showhow.evaluation.datasets.reader import UnknownQuestionFormat, UnreadRecord
+from showhow.evaluation.datasets.record import Fields, QuestionFormat, require_text
+from showhow.worlds.folder import WorldError
+from showhow.worlds.input_files import MalformedFile
 from tests.cli_help import option_help
 from tests.examples import examples
-from worlds.folder import WorldError
-from worlds.input_files import MalformedFile
 
 REAL = {
     "world_2wiki/questions_300.json": (300, "2wikimultihopqa"),
@@ -277,7 +278,7 @@ def test_a_new_question_format_is_read_detected_and_offered_by_the_verb(file_of,
     file = file_of('{"query_en": "Who?", "query_de": "Wer?"}', "q.jsonl")
     assert read_questions(file) == read_questions(file, "queries") == [QuestionRecord("Who?")]
     assert list(open_question_file(file, language="de")) == [QuestionRecord("Wer?")]
-    assert option_help("app.cli.questions", "import", "--format").endswith("phantomwiki, queries.")
+    assert option_help("showhow.app.cli.questions", "import", "--format").endswith("phantomwiki, queries.")
     with pytest.raises(UnknownQuestionFormat, match="phantomwiki, queries"):
         read_questions(file, "xml")
 

@@ -4,17 +4,22 @@ from pathlib import Path
 
 import pytest
 
-from db.models import Project, Question, Step, Trace
-from db.trace_record import TraceRecord
-from db.types import utc_now
-from evaluation.drift import check_trace_drift
-from fewshot_library.encoder import BUNDLED_MODEL, SentenceEncoder
-from reasoners.provenance import collect_known_sentences, collect_known_values, find_origin, strip_ignored_fields
-from tools.registry import BUILT_IN_TOOLS
-from tools.tool import ToolContext
-from worlds.article_files import read_articles
-from worlds.build import WorldContents, build_world
-from worlds.open import open_world
+from showhow.db.models import Project, Question, Step, Trace
+from showhow.db.trace_record import TraceRecord
+from showhow.db.types import utc_now
+from showhow.evaluation.drift import check_trace_drift
+from showhow.fewshot_library.encoder import BUNDLED_MODEL, SentenceEncoder
+from showhow.reasoners.provenance import (
+    collect_known_sentences,
+    collect_known_values,
+    find_origin,
+    strip_ignored_fields,
+)
+from showhow.tools.registry import BUILT_IN_TOOLS
+from showhow.tools.tool import ToolContext
+from showhow.worlds.article_files import read_articles
+from showhow.worlds.build import WorldContents, build_world
+from showhow.worlds.open import open_world
 
 HARBOUR = Path(__file__).parents[1] / "tools"
 QUESTION = "Where was the mother of Ada Reed born?"

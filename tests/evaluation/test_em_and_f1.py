@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaluation.metrics import METRICS, mean
-from evaluation.metrics.em_and_f1 import exact_match, hotpotqa_f1, normalize_words
-from evaluation.metrics.metric import Case
-from evaluation.metrics.multihop import score_by_atomr
+from showhow.evaluation.metrics import METRICS, mean
+from showhow.evaluation.metrics.em_and_f1 import exact_match, hotpotqa_f1, normalize_words
+from showhow.evaluation.metrics.metric import Case
+from showhow.evaluation.metrics.multihop import score_by_atomr
 
 TEXTS = st.lists(
     st.sampled_from(["the", "Ada", "ada", "Reed-Holm", "1950", "a", "x.", "\u2026", "An"]), max_size=5

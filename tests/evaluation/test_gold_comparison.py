@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from evaluation.gold_comparison import can_compare, compare_with_gold, find_first_difference
-from evaluation.gold_reasoning import GoldReasoning
-from evaluation.gold_skills import OracleResponder
-from evaluation.skill_sources import Fault, FaultyResponder
-from fiction.questions.evaluate import GENDERED_RELATIONS
-from fiction.universe.options import GenerationOptions
-from reasoners.skills.skill import SkillAttempt, SkillCall, SkillReply
-from tests.evaluation.test_gold_skills import Ground, make_ground
+from showhow.evaluation.gold_comparison import can_compare, compare_with_gold, find_first_difference
+from showhow.fiction.questions.evaluate import GENDERED_RELATIONS
+from showhow.fiction.universe.options import GenerationOptions
+from showhow.oracles.reasoning import GoldReasoning
+from showhow.oracles.skill_sources import Fault, FaultyResponder
+from showhow.oracles.skills import OracleResponder
+from showhow.reasoners.skills.skill import SkillAttempt, SkillCall, SkillReply
+from tests.oracles.test_skills import Ground, make_ground
 
 OPTIONS = GenerationOptions(people=120, seed=4, depth=4, per_template=1)
 """Every source states every fact: PDRR asks the graph alone where it states some of the facts."""

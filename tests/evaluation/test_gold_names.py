@@ -8,23 +8,23 @@ from typing import Any
 
 import pytest
 
-from db import projects
-from db.database import StoreError
-from db.models import Question
-from evaluation.datasets.gold_names import GoldNames, find_bare_id
-from evaluation.metrics import METRICS, score_answer
-from evaluation.predictions import score_run
-from runs.services import Services
-from settings import Settings
-from tasks.imports import QuestionImportPlan, QuestionImportReport, import_questions
+from showhow.db import projects
+from showhow.db.database import StoreError
+from showhow.db.models import Question
+from showhow.evaluation.datasets.gold_names import GoldNames, find_bare_id
+from showhow.evaluation.metrics import METRICS, score_answer
+from showhow.evaluation.predictions import score_run
+from showhow.runs.services import Services
+from showhow.settings import Settings
+from showhow.tasks.imports import QuestionImportPlan, QuestionImportReport, import_questions
+from showhow.worlds.build import WorldContents, build_world
+from showhow.worlds.live.world import add_live_world
 from tests.app.cli.in_process import run_in_process
 from tests.fixtures.compared_runs import ComparedRuns
 from tests.servers.live_world import description
 from tests.servers.loopback import free_port
 from tests.servers.model import ModelServer, Request, Says
 from tests.servers.sparql import SparqlServer
-from worlds.build import WorldContents, build_world
-from worlds.live.world import add_live_world
 
 ISLE = Path(__file__).parents[1] / "worlds" / "isle.ttl"
 WD = "http://www.wikidata.org/entity/"

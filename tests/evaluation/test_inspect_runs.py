@@ -11,27 +11,27 @@ from uuid import UUID
 
 import pytest
 
-from db import attempts, comparisons
-from db.answer_formats import AnswerFormat, AnswerKind
-from db.comparisons import IMPORTED_RUN_NAME
-from db.database import Conflict, Database, RowNotFound
-from db.model_calls import ModelReply, ModelRequest, begin_model_call, complete_model_call
-from db.models import Run, Step, Trace
-from db.projects import create_project
-from db.schema import upgrade
-from db.traces import load_trace
-from evaluation.comparison import compare_runs
-from evaluation.inspect_import import import_inspect_log
-from evaluation.inspect_runs import (
+from showhow.db import attempts, comparisons
+from showhow.db.answer_formats import AnswerFormat, AnswerKind
+from showhow.db.comparisons import IMPORTED_RUN_NAME
+from showhow.db.database import Conflict, Database, RowNotFound
+from showhow.db.model_calls import ModelReply, ModelRequest, begin_model_call, complete_model_call
+from showhow.db.models import Run, Step, Trace
+from showhow.db.projects import create_project
+from showhow.db.schema import upgrade
+from showhow.db.traces import load_trace
+from showhow.evaluation.comparison import compare_runs
+from showhow.evaluation.inspect_import import import_inspect_log
+from showhow.evaluation.inspect_runs import (
     JOINED_TARGETS,
     NOT_A_NUMBER,
     OTHER_TARGET,
     OUT_OF_RANGE,
     write_inspect_log,
 )
-from fewshot_library.formats.format import FormatError
-from runs.services import Services
-from settings import Settings
+from showhow.fewshot_library.formats.format import FormatError
+from showhow.runs.services import Services
+from showhow.settings import Settings
 from tests.fixtures.compared_runs import F1, ComparedRuns, draw_outcomes, make_questions
 
 RECORDED = Path(__file__).parents[1] / "fewshot_library" / "recorded"

@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from db.database import Conflict
-from evaluation.label_files import MAX_LABEL_MEGABYTES
-from evaluation.model_judges import read_label_file
+from showhow.db.database import Conflict
+from showhow.evaluation.label_files import MAX_LABEL_MEGABYTES
+from showhow.evaluation.model_judges import read_label_file
 
 LABEL = {"question": "7", "value": "true", "person": "ada"}
 READ = [("7", "truthfulness", "true", "ada")]

@@ -4,9 +4,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaluation.metrics import METRICS, Metric, format_means, mean, score_against_gold, score_answer, score_by_metric
-from evaluation.metrics.metric import split_answers
-from evaluation.scoring import QuestionScore, summarize_scores
+from showhow.evaluation.metrics import (
+    METRICS,
+    Metric,
+    format_means,
+    mean,
+    score_against_gold,
+    score_answer,
+    score_by_metric,
+)
+from showhow.evaluation.metrics.metric import split_answers
+from showhow.evaluation.scoring import QuestionScore, summarize_scores
 from tests.cli_help import option_help
 
 NAMES = st.sampled_from(["Ada Lund", "Ben Reed", "Cora Holm", "Dan Ott"])
@@ -128,4 +136,4 @@ def test_a_new_metric_is_in_every_summary_and_help_text(monkeypatch):
     assert summary["by_kind"]["x"]["length"] == 0.15
     assert format_means(summary) == "F1 0.50, official F1 0.50, length 0.15"
     for verb in ("evaluate", "verify"):
-        assert "f1, official_f1, length" in option_help(f"app.cli.{verb}", verb, "--json")
+        assert "f1, official_f1, length" in option_help(f"showhow.app.cli.{verb}", verb, "--json")

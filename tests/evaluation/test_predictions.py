@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from evaluation.metrics import find_dataset_metric
-from evaluation.metrics.metric import MetricError
-from evaluation.predictions import read_cases, score_cases
+from showhow.evaluation.metrics import find_dataset_metric
+from showhow.evaluation.metrics.metric import MetricError
+from showhow.evaluation.predictions import read_cases, score_cases
 
 Row = dict[str, Any]
 GOLDS = [

@@ -6,10 +6,10 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from evaluation.datasets import open_question_file
-from evaluation.datasets.record import QuestionRecord
-from evaluation.datasets.survey_worker import columns_in_worker, survey_in_worker
-from worlds.folder import WorldError
+from showhow.db.question_record import QuestionRecord
+from showhow.evaluation.datasets import open_question_file
+from showhow.evaluation.datasets.survey_worker import columns_in_worker, survey_in_worker
+from showhow.worlds.folder import WorldError
 
 MEANINGS = {"Frage": "question", "Antwort": "answer", "Nr": "id"}
 

@@ -11,9 +11,10 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 
-from evaluation.datasets import open_question_file
-from evaluation.datasets.record import QuestionRecord, restore_list
-from worlds.folder import WorldError
+from showhow.db.question_record import QuestionRecord
+from showhow.evaluation.datasets import open_question_file
+from showhow.evaluation.datasets.record import restore_list
+from showhow.worlds.folder import WorldError
 
 Gold = list[str] | list[list[str]]
 Read = list[tuple[str, Gold]]

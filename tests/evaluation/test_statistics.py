@@ -15,7 +15,7 @@ from statsmodels.stats.contingency_tables import mcnemar
 from statsmodels.stats.multitest import multipletests
 from statsmodels.stats.proportion import proportion_confint
 
-from evaluation.statistics import (
+from showhow.evaluation.statistics import (
     Interval,
     adjust_benjamini_hochberg,
     adjust_holm,

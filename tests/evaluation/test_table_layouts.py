@@ -13,11 +13,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaluation.datasets import open_question_file
-from evaluation.datasets.record import QuestionRecord
-from evaluation.prediction_files import read_gold
-from worlds.folder import WorldError
-from worlds.input_files import MalformedFile
+from showhow.db.question_record import QuestionRecord
+from showhow.evaluation.datasets import open_question_file
+from showhow.evaluation.prediction_files import read_gold
+from showhow.worlds.folder import WorldError
+from showhow.worlds.input_files import MalformedFile
 
 ROWS = [
     ["id", "question", "answer"],

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaluation.datasets import read_questions
-from evaluation.value_format import neutralize_cell, restore_cell
+from showhow.evaluation.datasets import read_questions
+from showhow.evaluation.value_format import neutralize_cell, restore_cell
 
 FORMULAS = [
     "=1+1",

@@ -16,12 +16,12 @@ from threading import Event
 import pytest
 from sqlalchemy import select
 
-from db import recording, review, traces
-from db.database import Database
-from db.models import Trace
-from db.runs import trace_version
-from db.users import register_user
-from evaluation import shared_model
+from showhow.db import recording, review, traces
+from showhow.db.database import Database
+from showhow.db.models import Trace
+from showhow.db.runs import trace_version
+from showhow.db.users import register_user
+from showhow.evaluation import shared_model
 from tests.app.cli.in_process import run_in_process
 from tests.servers.model import Cut, Fails, ModelServer, Reply, Request
 from tests.servers.pupil import number_in, pupil
@@ -249,7 +249,7 @@ def test_a_verification_never_mixes_two_models(tmp_path):
 
 
 def test_an_unavailable_model_stops_the_verification_without_failed_questions(tmp_path, monkeypatch):
-    monkeypatch.setattr("llm.client._INITIAL_BACKOFF_SECONDS", 0.01)
+    monkeypatch.setattr("showhow.llm.client._INITIAL_BACKOFF_SECONDS", 0.01)
     home = Home(tmp_path / "home", 12)
     refused = Fails(401, "no")
     with ModelServer(lambda request: pupil(request) if request.place < 8 else refused) as server:
@@ -281,7 +281,7 @@ def out_of_order(number: int, fault: Reply) -> Callable[[Request], Reply]:
 )
 def test_a_question_that_the_server_failed_is_left_and_never_in_the_annotators_queue(tmp_path, monkeypatch, fault):
     monkeypatch.setattr(shared_model, "_FIRST_PAUSE", 0.2)
-    monkeypatch.setattr("llm.client._INITIAL_BACKOFF_SECONDS", 0.1)
+    monkeypatch.setattr("showhow.llm.client._INITIAL_BACKOFF_SECONDS", 0.1)
     home = Home(tmp_path / "home", 4)
     with ModelServer(out_of_order(2, fault)) as server:
         words = ("verify", "--project", PROJECT, "--at-once", 2, "--seconds", 5)

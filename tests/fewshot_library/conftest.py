@@ -2,9 +2,9 @@
 
 import pytest
 
-from db.libraries import Demonstration
-from fewshot_library.encoder import BUNDLED_MODEL, SentenceEncoder
-from fewshot_library.formats import read_traces
+from showhow.db.libraries import Demonstration
+from showhow.fewshot_library.encoder import BUNDLED_MODEL, SentenceEncoder
+from showhow.fewshot_library.formats import read_traces
 
 
 @pytest.fixture(scope="session")

@@ -9,9 +9,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet
 
-from db.models import Project, Question, Step, Trace
-from db.trace_record import TraceRecord
-from fewshot_library.formats import FORMATS
+from showhow.db.models import Project, Question, Step, Trace
+from showhow.db.trace_record import TraceRecord
+from showhow.fewshot_library.formats import FORMATS
 from tests.fewshot_library.traces import export
 
 RECORDED = Path(__file__).with_name("recorded")

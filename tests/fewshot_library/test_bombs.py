@@ -14,9 +14,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fewshot_library.formats import FORMATS, read_traces
-from fewshot_library.formats.format import FormatError, RefusedRecord
-from fewshot_library.formats.survey_worker import survey_in_worker
+from showhow.fewshot_library.formats import FORMATS, read_traces
+from showhow.fewshot_library.formats.format import FormatError, RefusedRecord
+from showhow.fewshot_library.formats.survey_worker import survey_in_worker
 
 pytestmark = pytest.mark.long
 

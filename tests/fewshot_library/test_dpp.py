@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rapidfuzz.distance import Levenshtein
 
-from fewshot_library.dpp import (
+from showhow.fewshot_library.dpp import (
     NUGGET,
     Groups,
     Kernel,

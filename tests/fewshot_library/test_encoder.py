@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 from sentence_transformers import SentenceTransformer
 
-from fewshot_library import encoder as encoder_module
-from fewshot_library.bert import BertSentenceEncoder
-from fewshot_library.encoder import (
+from showhow.fewshot_library import encoder as encoder_module
+from showhow.fewshot_library.bert import BertSentenceEncoder
+from showhow.fewshot_library.encoder import (
     BUNDLED_MODEL,
     EncoderUnavailable,
     SentenceEncoder,
@@ -170,7 +170,7 @@ def test_an_unknown_model_is_refused_in_one_sentence(tmp_path: Path) -> None:
 
 def test_the_bundled_encoder_does_not_import_torch() -> None:
     code = (
-        "import sys; from fewshot_library.encoder import SentenceEncoder; "
+        "import sys; from showhow.fewshot_library.encoder import SentenceEncoder; "
         "SentenceEncoder('all-MiniLM-L6-v2')(['text']); "
         "assert not {'torch', 'sentence_transformers', 'transformers'} & set(sys.modules)"
     )
@@ -180,7 +180,7 @@ def test_the_bundled_encoder_does_not_import_torch() -> None:
 def test_the_objects_of_torch_are_excluded_from_garbage_collection(tmp_path: Path) -> None:
     folder = link_model(tmp_path / "first", pooling_mode_mean_tokens=False, pooling_mode_cls_token=True)
     code = (
-        "import gc, sys; from fewshot_library.encoder import SentenceEncoder; "
+        "import gc, sys; from showhow.fewshot_library.encoder import SentenceEncoder; "
         "SentenceEncoder(sys.argv[1])(['text']); "
         "assert gc.get_freeze_count() > 100_000 > len(gc.get_objects())"
     )

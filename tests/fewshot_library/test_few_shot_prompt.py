@@ -2,9 +2,9 @@
 
 import pytest
 
-from db.trace_record import TraceRecord
-from fewshot_library.formats import read_traces
-from fewshot_library.formats.few_shot_prompt import write_prompt_messages, write_prompt_text
+from showhow.db.trace_record import TraceRecord
+from showhow.fewshot_library.formats import read_traces
+from showhow.fewshot_library.formats.few_shot_prompt import write_prompt_messages, write_prompt_text
 
 INSTRUCTION, QUESTION = "Answer with a name.\n", "Who lives on the hill?"
 

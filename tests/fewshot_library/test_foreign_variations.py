@@ -14,10 +14,10 @@ from typing import Any
 
 import pytest
 
-from db.trace_record import TraceRecord
-from fewshot_library.formats import FORMATS, read_traces
-from fewshot_library.formats.format import FormatError, ReadResult, RecordRemark, RefusedRecord
-from fewshot_library.formats.showhow import record_from_json, record_to_json
+from showhow.db.trace_record import TraceRecord
+from showhow.fewshot_library.formats import FORMATS, read_traces
+from showhow.fewshot_library.formats.format import FormatError, ReadResult, RecordRemark, RefusedRecord
+from showhow.fewshot_library.formats.showhow import record_from_json, record_to_json
 from tests.examples import examples
 from tests.fewshot_library.conversations import FORMS
 from tests.fewshot_library.foreign_samples import (

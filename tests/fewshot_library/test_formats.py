@@ -7,9 +7,9 @@ import pytest
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
-from db.trace_record import TraceRecord
-from db.unanswerable import UnanswerableReason, read_unanswerable, write_unanswerable
-from fewshot_library.formats import (
+from showhow.db.trace_record import TraceRecord
+from showhow.db.unanswerable import UnanswerableReason, read_unanswerable, write_unanswerable
+from showhow.fewshot_library.formats import (
     FORMATS,
     HEAD_BYTES,
     SHOWHOW,
@@ -19,7 +19,7 @@ from fewshot_library.formats import (
     readable_formats,
     writable_formats,
 )
-from fewshot_library.formats.format import ExportLosses, FileHead, FormatError, RefusedRecord, TraceFormat
+from showhow.fewshot_library.formats.format import ExportLosses, FileHead, FormatError, RefusedRecord, TraceFormat
 from tests.cli_help import option_help
 from tests.examples import examples
 from tests.fewshot_library.traces import export, fork_of, plain_trace
@@ -211,9 +211,9 @@ def test_a_new_trace_format_is_detected_read_and_offered_by_every_verb_and_list(
     assert list(read_traces(file)) == [refused]
     assert find_writer("example") is example.write
     assert readable_formats()[-1] == writable_formats()[-1] == "example"
-    assert option_help("app.cli.traces", "import", "--format").endswith(", example")
-    assert option_help("app.cli.traces", "export", "--format").endswith(", example")
-    assert option_help("app.cli.library", "export", "--format").endswith(", example")
+    assert option_help("showhow.app.cli.traces", "import", "--format").endswith(", example")
+    assert option_help("showhow.app.cli.traces", "export", "--format").endswith(", example")
+    assert option_help("showhow.app.cli.library", "export", "--format").endswith(", example")
 
 
 def test_that_a_question_cannot_be_answered_is_written_by_every_format_and_read_again(tmp_path):

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from db.database import Database
-from db.merge import MergePreview, TraceMerger
-from db.schema import upgrade
-from db.trace_record import TraceRecord
-from fewshot_library.formats import read_traces
-from fewshot_library.formats.format import FormatError, RecordRemark, RefusedRecord
+from showhow.db.database import Database
+from showhow.db.merge import MergePreview, TraceMerger
+from showhow.db.schema import upgrade
+from showhow.db.trace_record import TraceRecord
+from showhow.fewshot_library.formats import read_traces
+from showhow.fewshot_library.formats.format import FormatError, RecordRemark, RefusedRecord
 from tests.fewshot_library.agent_runs import (
     agent_executor,
     codex_session,

@@ -8,11 +8,11 @@ from atif import Trajectory
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from db.merge import is_same_trace
-from db.trace_record import TraceRecord
-from fewshot_library.formats import detect_format, read_traces
-from fewshot_library.formats.atif import ATIF
-from fewshot_library.formats.format import RefusedRecord
+from showhow.db.merge import is_same_trace
+from showhow.db.trace_record import TraceRecord
+from showhow.fewshot_library.formats import detect_format, read_traces
+from showhow.fewshot_library.formats.atif import ATIF
+from showhow.fewshot_library.formats.format import RefusedRecord
 from tests.examples import examples
 from tests.fewshot_library.traces import export, fork_of, plain_trace, records, told
 

@@ -14,9 +14,9 @@ from langchain_core.messages import (
     messages_to_dict,
 )
 
-from db.trace_record import TraceRecord
-from fewshot_library.formats import FORMATS, detect_format, read_traces
-from fewshot_library.formats.format import RecordRemark, RefusedRecord, TraceExport
+from showhow.db.trace_record import TraceRecord
+from showhow.fewshot_library.formats import FORMATS, detect_format, read_traces
+from showhow.fewshot_library.formats.format import RecordRemark, RefusedRecord, TraceExport
 from tests.examples import examples
 from tests.fewshot_library.traces import export, plain_trace, records, told
 

@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from db.trace_record import TraceRecord
-from fewshot_library.formats import read_traces
-from fewshot_library.formats.format import RecordRemark, RefusedRecord
+from showhow.db.trace_record import TraceRecord
+from showhow.fewshot_library.formats import read_traces
+from showhow.fewshot_library.formats.format import RecordRemark, RefusedRecord
 from tests.fewshot_library.conversations import FORMS, gemini, plain_messages, pydantic_ai
 from tests.fewshot_library.foreign_samples import TASKS
 from tests.fewshot_library.traces import told

@@ -7,13 +7,13 @@ import pytest
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
-from db.models import Judgement, Project, Question, Step, Trace
-from db.run_spec import RunResult
-from db.trace_record import TraceRecord
-from fewshot_library.formats import detect_format, read_traces
-from fewshot_library.formats.format import FormatError, RecordRemark, RefusedRecord
-from fewshot_library.formats.humaniq import HUMANIQ, read_demonstrations
-from fewshot_library.formats.humaniq_record import from_humaniq_call, to_humaniq_call
+from showhow.db.models import Judgement, Project, Question, Step, Trace
+from showhow.db.run_spec import RunResult
+from showhow.db.trace_record import TraceRecord
+from showhow.fewshot_library.formats import detect_format, read_traces
+from showhow.fewshot_library.formats.format import FormatError, RecordRemark, RefusedRecord
+from showhow.fewshot_library.formats.humaniq import HUMANIQ, read_demonstrations
+from showhow.fewshot_library.formats.humaniq_record import from_humaniq_call, to_humaniq_call
 from tests.examples import examples
 from tests.fewshot_library.traces import export
 

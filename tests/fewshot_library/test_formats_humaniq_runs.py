@@ -6,9 +6,9 @@ from collections import Counter
 
 import pytest
 
-from fewshot_library.formats import read_traces
-from fewshot_library.formats.format import RefusedRecord
-from fewshot_library.formats.humaniq_record import to_humaniq_call
+from showhow.fewshot_library.formats import read_traces
+from showhow.fewshot_library.formats.format import RefusedRecord
+from showhow.fewshot_library.formats.humaniq_record import to_humaniq_call
 
 RUNS = ["compmix_latefusion_wikidata", "mintaka_late_fusion_wikidata", "qald_late_fusion_wikidata"]
 MARKERS = re.compile(

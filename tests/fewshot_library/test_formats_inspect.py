@@ -6,9 +6,9 @@ from zipfile import ZipFile
 
 import pytest
 
-from db.trace_record import TraceRecord
-from fewshot_library.formats import detect_format, read_traces
-from fewshot_library.formats.format import FormatError, RecordRemark, RefusedRecord
+from showhow.db.trace_record import TraceRecord
+from showhow.fewshot_library.formats import detect_format, read_traces
+from showhow.fewshot_library.formats.format import FormatError, RecordRemark, RefusedRecord
 from tests.fewshot_library.traces import told
 
 RECORDED = Path(__file__).with_name("recorded") / "inspect_log.json"

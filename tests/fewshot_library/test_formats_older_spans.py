@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from db.trace_record import TraceRecord
-from fewshot_library.formats import read_traces
+from showhow.db.trace_record import TraceRecord
+from showhow.fewshot_library.formats import read_traces
 from tests.fewshot_library.conversations import plain_messages
 from tests.fewshot_library.foreign_samples import TASKS
 from tests.fewshot_library.traces import told

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from db.trace_record import TraceRecord
-from fewshot_library.formats import detect_format, read_traces
-from fewshot_library.formats.format import FormatError, RefusedRecord, TraceExport
-from fewshot_library.formats.parquet import PARQUET
+from showhow.db.trace_record import TraceRecord
+from showhow.fewshot_library.formats import detect_format, read_traces
+from showhow.fewshot_library.formats.format import FormatError, RefusedRecord, TraceExport
+from showhow.fewshot_library.formats.parquet import PARQUET
 from tests.examples import examples
 from tests.fewshot_library.traces import export, fork_of, plain_trace, records, told
 

@@ -6,10 +6,10 @@ import re
 import pytest
 from hypothesis import HealthCheck, event, given, settings
 
-from db.trace_record import TraceRecord
-from fewshot_library.formats import detect_format, read_traces
-from fewshot_library.formats.format import FormatError, RecordRemark, RefusedRecord
-from fewshot_library.formats.react import REACT
+from showhow.db.trace_record import TraceRecord
+from showhow.fewshot_library.formats import detect_format, read_traces
+from showhow.fewshot_library.formats.format import FormatError, RecordRemark, RefusedRecord
+from showhow.fewshot_library.formats.react import REACT
 from tests.examples import examples
 from tests.fewshot_library.traces import export, fork_of, plain_trace, records, told
 

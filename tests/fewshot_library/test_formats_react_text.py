@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fewshot_library.formats.react_text import (
+from showhow.fewshot_library.formats.react_text import (
     MARKERS,
     ReactTranscript,
     ReactTurn,

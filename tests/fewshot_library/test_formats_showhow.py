@@ -12,15 +12,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from db.database import Database, StoreError
-from db.merge import is_same_trace, merge_trace
-from db.models import User
-from db.schema import upgrade
-from db.trace_record import TraceRecord
-from db.traces import iterate_traces
-from fewshot_library.formats import detect_format, read_traces
-from fewshot_library.formats.format import FormatError
-from fewshot_library.formats.showhow import SHOWHOW, read_records
+from showhow.db.database import Database, StoreError
+from showhow.db.merge import is_same_trace, merge_trace
+from showhow.db.models import User
+from showhow.db.schema import upgrade
+from showhow.db.trace_record import TraceRecord
+from showhow.db.traces import iterate_traces
+from showhow.fewshot_library.formats import detect_format, read_traces
+from showhow.fewshot_library.formats.format import FormatError
+from showhow.fewshot_library.formats.showhow import SHOWHOW, read_records
 from tests.examples import examples
 from tests.fewshot_library.traces import export, plain_trace, records
 

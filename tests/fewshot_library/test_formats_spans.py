@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from db.trace_record import TraceRecord
-from fewshot_library.formats import detect_format, read_traces
-from fewshot_library.formats.format import RecordRemark, RefusedRecord
+from showhow.db.trace_record import TraceRecord
+from showhow.fewshot_library.formats import detect_format, read_traces
+from showhow.fewshot_library.formats.format import RecordRemark, RefusedRecord
 from tests.fewshot_library.traces import told
 
 RECORDED = Path(__file__).with_name("recorded") / "openinference_langchain.json"

@@ -8,10 +8,10 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from db.models import SPAN_SKILL, Step
-from db.trace_record import TraceRecord
-from fewshot_library.formats import FORMATS, detect_format, read_traces
-from fewshot_library.formats.format import ExportLosses, FormatError, RefusedRecord, TraceExport
+from showhow.db.models import SPAN_SKILL, Step
+from showhow.db.trace_record import TraceRecord
+from showhow.fewshot_library.formats import FORMATS, detect_format, read_traces
+from showhow.fewshot_library.formats.format import ExportLosses, FormatError, RefusedRecord, TraceExport
 from tests.examples import examples
 from tests.fewshot_library.traces import export, fork_of, plain_trace, records, told
 

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from db.trace_record import TraceRecord
-from fewshot_library.encoder import BUNDLED_MODEL, SentenceEncoder, load_or_encode
-from fewshot_library.formats import read_traces
-from fewshot_library.selection import CandidatePool, SelectionConfig, select_demonstrations
-from fewshot_library.sequence_similarity import encode_actions
+from showhow.db.trace_record import TraceRecord
+from showhow.fewshot_library.encoder import BUNDLED_MODEL, SentenceEncoder, load_or_encode
+from showhow.fewshot_library.formats import read_traces
+from showhow.fewshot_library.selection import CandidatePool, SelectionConfig, select_demonstrations
+from showhow.fewshot_library.sequence_similarity import encode_actions
 from tests.conftest import SHARED
 
 GOLDEN = Path(__file__).with_name("golden")

@@ -4,8 +4,8 @@ from uuid import uuid4
 
 import pytest
 
-from db.libraries import DemonstrationFilter
-from fewshot_library.library import FreezeOptions, LeakageError, build_card, find_leaks
+from showhow.db.libraries import DemonstrationFilter
+from showhow.fewshot_library.library import FreezeOptions, LeakageError, build_card, find_leaks
 
 
 @pytest.fixture(scope="module")

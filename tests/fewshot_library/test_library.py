@@ -5,9 +5,9 @@ import json
 import numpy as np
 import pytest
 
-from fewshot_library.encoder import load_or_encode
-from fewshot_library.library import LoadedLibrary, compare_versions, compute_statistics
-from fewshot_library.selection import SELECTION_MODES, SelectionConfig
+from showhow.fewshot_library.encoder import load_or_encode
+from showhow.fewshot_library.library import LoadedLibrary, compare_versions, compute_statistics
+from showhow.fewshot_library.selection import SELECTION_MODES, SelectionConfig
 
 
 @pytest.fixture(scope="module")

@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from fewshot_library.dpp import Kernel, likelihood_matrix
-from fewshot_library.selection import (
+from showhow.fewshot_library.dpp import Kernel, likelihood_matrix
+from showhow.fewshot_library.selection import (
     SELECTION_MODES,
     CandidatePool,
     SelectionConfig,
@@ -16,7 +16,7 @@ from fewshot_library.selection import (
     sample_kdpp,
     select_demonstrations,
 )
-from fewshot_library.sequence_similarity import DISTANCES, ActionSimilarities, encode_actions
+from showhow.fewshot_library.sequence_similarity import DISTANCES, ActionSimilarities, encode_actions
 
 TOOLS = ("wikisearch", "read", "getWikiDataID", "generateQuery", "runQuery", "getLabel")
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from fewshot_library.sequence_similarity import DISTANCES, build_sequence_map, encode_actions
+from showhow.fewshot_library.sequence_similarity import DISTANCES, build_sequence_map, encode_actions
 
 ROADS = ["abc", "abd", "ab", "xyz", "xyzabc", "a", "xxyyzz", "abcabc", "zz", "b"]
 

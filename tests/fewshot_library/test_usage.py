@@ -5,11 +5,11 @@ from collections import Counter
 
 import pytest
 
-from evaluation.selection_usage import count_selections
-from fewshot_library.encoder import BUNDLED_MODEL, SentenceEncoder
-from fewshot_library.formats import read_traces
-from fewshot_library.library import LoadedLibrary
-from fewshot_library.selection import SelectionConfig
+from showhow.evaluation.selection_usage import count_selections
+from showhow.fewshot_library.encoder import BUNDLED_MODEL, SentenceEncoder
+from showhow.fewshot_library.formats import read_traces
+from showhow.fewshot_library.library import LoadedLibrary
+from showhow.fewshot_library.selection import SelectionConfig
 from tests.fewshot_library.conftest import to_demonstration
 
 

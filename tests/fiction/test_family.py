@@ -5,15 +5,15 @@ from pathlib import Path
 
 import pytest
 
-from fiction.family import GraphKinshipSource, UniverseKinshipSource, build_family, build_universe_family
-from fiction.generator.build import generate_world
-from fiction.universe.build import make_universe
-from fiction.universe.items import ItemCatalog
-from fiction.universe.options import GenerationOptions
-from fiction.universe.universe import NONE, Universe
-from worlds.build import WorldContents, build_world
-from worlds.open import open_world
-from worlds.source import World
+from showhow.fiction.family import GraphKinshipSource, UniverseKinshipSource, build_family, build_universe_family
+from showhow.fiction.generator.build import generate_world
+from showhow.fiction.universe.build import make_universe
+from showhow.fiction.universe.items import ItemCatalog
+from showhow.fiction.universe.options import GenerationOptions
+from showhow.fiction.universe.universe import NONE, Universe
+from showhow.worlds.build import WorldContents, build_world
+from showhow.worlds.open import open_world
+from showhow.worlds.source import World
 
 OPTIONS = GenerationOptions(people=130, seed=11, per_template=1)
 

@@ -12,18 +12,18 @@ import numpy as np
 import pyoxigraph as ox
 import pytest
 
-from fiction.generator.world_files import UNIVERSE_FILE
-from fiction.phantomwiki.articles import STATED_FACTS_FILE
-from fiction.phantomwiki.instance import import_instance
-from fiction.phantomwiki.records import ValueCodec
-from fiction.questions.question_file import QUESTIONS_FILE
-from fiction.universe.relations import RELATIONS, find_related
-from fiction.universe.universe import Friendships, Universe
-from fiction.verification import VerificationReport, _make_probe, verify_world
-from fiction.verification_checks import VerificationCheck
+from showhow.fiction.generator.world_files import UNIVERSE_FILE
+from showhow.fiction.phantomwiki.articles import STATED_FACTS_FILE
+from showhow.fiction.phantomwiki.instance import import_instance
+from showhow.fiction.phantomwiki.records import ValueCodec
+from showhow.fiction.questions.question_file import QUESTIONS_FILE
+from showhow.fiction.universe.relations import RELATIONS, find_related
+from showhow.fiction.universe.universe import Friendships, Universe
+from showhow.fiction.verification import VerificationReport, _make_probe, verify_world
+from showhow.fiction.verification_checks import VerificationCheck
+from showhow.worlds.folder import WorldError
 from tests.fiction.phantomwiki import small_instance
 from tests.fiction.world_alterations import change_article, change_graph, change_rows, change_stated
-from worlds.folder import WorldError
 
 
 @pytest.fixture(scope="module")

@@ -11,13 +11,13 @@ import numpy as np
 import pyoxigraph as ox
 import pytest
 
-from fiction.generator.build import PAGES_FILE, generate_world
-from fiction.generator.world_files import FACT_SOURCES_FILE, UNIVERSE_FILE
-from fiction.questions.question_file import QUESTIONS_FILE, read_question_rows
-from fiction.universe.options import GenerationOptions
-from fiction.universe.universe import GRAPH, SOURCES, FactSources, Universe
-from fiction.verification import verify_world
-from fiction.verification_checks import (
+from showhow.fiction.generator.build import PAGES_FILE, generate_world
+from showhow.fiction.generator.world_files import FACT_SOURCES_FILE, UNIVERSE_FILE
+from showhow.fiction.questions.question_file import QUESTIONS_FILE, read_question_rows
+from showhow.fiction.universe.options import GenerationOptions
+from showhow.fiction.universe.universe import GRAPH, SOURCES, FactSources, Universe
+from showhow.fiction.verification import verify_world
+from showhow.fiction.verification_checks import (
     VerificationCheck,
     check_answers,
     check_articles,
@@ -31,11 +31,11 @@ from fiction.verification_checks import (
     check_split,
     read_options,
 )
+from showhow.worlds.embedded.text import EmbeddedWeb, WebWriter
+from showhow.worlds.folder import WEB_FOLDER, WorldError
+from showhow.worlds.open import read_world_metadata
+from showhow.worlds.source import Article, SourceUnavailable
 from tests.fiction.world_alterations import change_article, change_graph, change_rows, titles
-from worlds.embedded.text import EmbeddedWeb, WebWriter
-from worlds.folder import WEB_FOLDER, WorldError
-from worlds.open import read_world_metadata
-from worlds.source import Article, SourceUnavailable
 
 OPTIONS = GenerationOptions(people=90, seed=3, collisions=0.1, split="text=50,graph=35,web=15", depth=5, per_template=1)
 

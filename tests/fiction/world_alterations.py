@@ -9,10 +9,10 @@ from typing import Any
 
 import pyoxigraph as ox
 
-from worlds import terms
-from worlds.embedded.text import EmbeddedText, TextWriter
-from worlds.folder import GRAPH_FOLDER, TEXT_FOLDER
-from worlds.source import Article
+from showhow.worlds import terms
+from showhow.worlds.embedded.text import EmbeddedText, TextWriter
+from showhow.worlds.folder import GRAPH_FOLDER, TEXT_FOLDER
+from showhow.worlds.source import Article
 
 
 def change_rows(file: Path, change: Callable[[list[dict[str, Any]]], object]) -> None:

@@ -7,7 +7,7 @@ import socket
 import time
 from pathlib import Path
 
-from worlds.source import ErrorKind, SourceError
+from showhow.worlds.source import ErrorKind, SourceError
 
 
 def add(first: int, second: int) -> int:

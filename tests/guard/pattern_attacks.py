@@ -17,6 +17,8 @@ from re import _constants as op  # type: ignore[attr-defined]
 from re import _parser as parser  # type: ignore[attr-defined]
 from typing import Any
 
+from tests.test_shape import package_of
+
 METHODS = ("match", "fullmatch", "search", "split", "sub", "subn", "findall", "finditer")
 SHORT, LONG = 4_000, 16_000
 SUSPICIOUS_SECONDS = 0.004
@@ -80,7 +82,7 @@ def _list_module(root: Path, path: Path, tree: ast.Module, uses: dict[str, set[s
             names |= {
                 id(value): getattr(t, "id", "") for value, t in zip(node.value.elts, node.targets[0].elts, strict=True)
             }
-    module = importlib.import_module(".".join(place.with_suffix("").parts))
+    module = importlib.import_module(package_of(path))
     for call in calls:
         assert isinstance(call.func, ast.Attribute)
         text = _evaluate(call.args[0], vars(module))

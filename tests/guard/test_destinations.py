@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from guard.destinations import (
+from showhow.guard.destinations import (
     DestinationError,
     Grant,
     InvalidOrigin,

@@ -8,7 +8,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from guard.environment import is_needed, is_secret_name, list_secrets
+from showhow.guard.environment import is_needed, is_secret_name, list_secrets
 
 ROOT = Path(__file__).parents[2]
 PLANTED = {
@@ -28,7 +28,7 @@ PLANTED = {
 }
 TAKE = """
 import os, sys
-from guard.environment import open_held_variables, read_environment, take_environment
+from showhow.guard.environment import open_held_variables, read_environment, take_environment
 take_environment()
 values = read_environment()
 assert {name: os.fsencode(values[name]) for name in eval(sys.argv[1])} == eval(sys.argv[1]), values

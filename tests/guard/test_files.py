@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from guard.files import NotRegularFile, is_sparse, open_regular
+from showhow.guard.files import NotRegularFile, is_sparse, open_regular
 
 
 def test_a_regular_file_is_read_also_through_a_link_that_the_user_named(tmp_path: Path):

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from guard.input_bounds import ExpansionBudget, InputBoundExceeded, bounded_work
-from guard.json_input import (
+from showhow.guard.input_bounds import ExpansionBudget, InputBoundExceeded, bounded_work
+from showhow.guard.json_input import (
     MAX_DEPTH,
     JsonScanner,
     MalformedJson,

@@ -4,7 +4,7 @@ from functools import cache
 
 import pytest
 
-from guard.worker import WorkLimitExceeded, WorkLimits, run_bounded
+from showhow.guard.worker import WorkLimitExceeded, WorkLimits, run_bounded
 from tests.guard.pattern_attacks import OwnPattern, find_superlinear, list_patterns
 from tests.test_shape import MODULES, ROOT
 
@@ -27,7 +27,7 @@ BOUNDED_TEXTS = {
 
 @cache
 def own_patterns() -> list[OwnPattern]:
-    return list_patterns(ROOT, [*MODULES, ROOT / "folder_names.py", ROOT / "settings.py"])
+    return list_patterns(ROOT, MODULES)
 
 
 def is_superlinear(pattern: str, method: str = "search") -> bool:

@@ -7,10 +7,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from fewshot_library.formats import read_traces
-from fewshot_library.formats.format import FormatError
-from guard.parquet_input import iterate_rows, open_parquet
-from worlds.input_files import MalformedFile, iter_parquet_rows
+from showhow.fewshot_library.formats import read_traces
+from showhow.fewshot_library.formats.format import FormatError
+from showhow.guard.parquet_input import iterate_rows, open_parquet
+from showhow.worlds.input_files import MalformedFile, iter_parquet_rows
 
 ODD = {
     "a day after the year 9999": pa.array([2**31 - 1], pa.date32()),

@@ -7,8 +7,8 @@ from typing import Any, Protocol
 
 import pytest
 
-from app.plugins import REGISTRIES
-from guard.plugins import Registry, _Shield
+from showhow.app.plugins import REGISTRIES
+from showhow.guard.plugins import Registry, _Shield
 
 
 class Unusable(Exception):

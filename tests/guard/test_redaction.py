@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from guard.redaction import NOTHING_SECRET, REMOVED, RedactingStream, Redactor, is_secret
+from showhow.guard.redaction import NOTHING_SECRET, REMOVED, RedactingStream, Redactor, is_secret
 
 KEY = "sk-proj-4f1/aZ+9\"<ü>&'\\q=="
 LONG_KEY = "-----BEGIN KEY-----\n" + "\n".join(base64.b64encode(bytes([n] * 45)).decode() for n in range(65, 85))

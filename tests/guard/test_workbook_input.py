@@ -9,8 +9,8 @@ from pathlib import Path
 import openpyxl
 import pytest
 
-from guard.input_bounds import InputBoundExceeded
-from guard.workbook_input import UnreadableWorkbook, iterate_sheets
+from showhow.guard.input_bounds import InputBoundExceeded
+from showhow.guard.workbook_input import UnreadableWorkbook, iterate_sheets
 
 SHEET, BOOK, STRINGS = "xl/worksheets/sheet1.xml", "xl/workbook.xml", "xl/sharedStrings.xml"
 STYLES = "xl/styles.xml"

@@ -12,7 +12,7 @@ from statistics import median
 
 import pytest
 
-from guard.worker import WorkFailed, WorkLimitExceeded, WorkLimits, run_bounded
+from showhow.guard.worker import WorkFailed, WorkLimitExceeded, WorkLimits, run_bounded
 from tests.guard import bounded_functions as work
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -114,7 +114,7 @@ def test_threads_that_end_take_no_worker_with_them_and_a_slow_call_delays_no_oth
 
 PARENT = """
 import threading
-from guard.worker import WorkLimits, run_bounded
+from showhow.guard.worker import WorkLimits, run_bounded
 from tests.guard import bounded_functions as work
 print(run_bounded(work.own_pid), flush=True)
 threading.Thread(target=run_bounded, args=(work.backtrack, 60), kwargs={"limits": WorkLimits(seconds=300)}).start()

@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
-from db import projects, recording, review, users
-from db.answer_formats import InvalidAnswer
-from db.models import Question
-from db.recording import NewStep, TraceAnswers
-from db.runs import trace_version
-from db.traces import load_trace
-from reasoners.base import to_step_result
-from runs.services import Services
-from settings import Settings
+from showhow.db import projects, recording, review, users
+from showhow.db.answer_formats import InvalidAnswer
+from showhow.db.models import Question
+from showhow.db.recording import NewStep, TraceAnswers
+from showhow.db.runs import trace_version
+from showhow.db.traces import load_trace
+from showhow.reasoners.base import to_step_result
+from showhow.runs.services import Services
+from showhow.settings import Settings
 from tests.app.cli.in_process import run_in_process, shared_encoder
 from tests.fixtures.any_task import prepare_examples
 from tests.servers.model import ModelServer, Request, Says

@@ -7,16 +7,16 @@ from typing import Any
 
 import pytest
 
-from db import projects, recording, review, users
-from db.models import Question
-from db.recording import NewStep, TraceAnswers
-from db.repetitions import OTHER_NAMES, OWN_QUESTION
-from db.runs import trace_version
-from db.traces import load_trace
-from reasoners.base import to_step_result
-from reasoners.provenance import trace_argument_origins
-from runs.services import Services
-from settings import Settings
+from showhow.db import projects, recording, review, users
+from showhow.db.models import Question
+from showhow.db.recording import NewStep, TraceAnswers
+from showhow.db.repetitions import OTHER_NAMES, OWN_QUESTION
+from showhow.db.runs import trace_version
+from showhow.db.traces import load_trace
+from showhow.reasoners.base import to_step_result
+from showhow.reasoners.provenance import trace_argument_origins
+from showhow.runs.services import Services
+from showhow.settings import Settings
 from tests.app.cli.in_process import run_in_process, shared_encoder
 from tests.fixtures.any_task import prepare_examples
 

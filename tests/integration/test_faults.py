@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.faults import GRAPH_CALLS, MODEL_CALLS, TEXT_CALLS, SourceServers, sweep_fault
+from showhow.benchmarks.faults import GRAPH_CALLS, MODEL_CALLS, TEXT_CALLS, SourceServers, sweep_fault
 from tests.fixtures.harbour import no_meaning
 from tests.servers.faults import FAULTS
 from tests.servers.mediawiki import MediaWiki

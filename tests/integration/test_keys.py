@@ -12,7 +12,7 @@ from typing import Any
 import httpx
 import pytest
 
-from fewshot_library.formats import writable_formats
+from showhow.fewshot_library.formats import writable_formats
 from tests.app.cli.in_process import run_in_process
 from tests.browser.server import Showhow
 from tests.browser.session import open_session

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from guard.confined_clients import is_confined_client
-from guard.confinement import Protection
+from showhow.guard.confined_clients import is_confined_client
+from showhow.guard.confinement import Protection
 from tests.browser.server import Showhow
 from tests.browser.session import open_session
 from tests.tools.external.test_confinement import MODULE, SERVER, TOOLS, WITHOUT_NAMESPACES, Tools, confine

@@ -11,19 +11,19 @@ from pathlib import Path
 
 import pytest
 
-from guard.environment import list_secrets
-from guard.proxy import choose_proxy, parse_proxy
-from llm.client import build_chat_client
-from llm.errors import ChatError
-from llm.types import Message, ModelProfile
-from runs.services import Services
-from settings import Settings, SettingsError
+from showhow.guard.environment import list_secrets
+from showhow.guard.proxy import choose_proxy, parse_proxy
+from showhow.llm.client import build_chat_client
+from showhow.llm.errors import ChatError
+from showhow.llm.types import Message, ModelProfile
+from showhow.runs.services import Services
+from showhow.settings import Settings, SettingsError
+from showhow.worlds.live.http.client import RecordingHttpClient
+from showhow.worlds.live.http.request import Access, HttpRequest, RequestPolicy
+from showhow.worlds.live.http.response_cache import ResponseCache
+from showhow.worlds.source import SourceError
 from tests.servers.faulty_server import FaultyServer, run_faulty_server, says, status
 from tests.servers.proxy import PASSWORD, ProxyServer, run_proxy, run_tls_server
-from worlds.live.http.client import RecordingHttpClient
-from worlds.live.http.request import Access, HttpRequest, RequestPolicy
-from worlds.live.http.response_cache import ResponseCache
-from worlds.source import SourceError
 
 ROOT = Path(__file__).parents[2]
 MODELS = {

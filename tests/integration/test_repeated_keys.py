@@ -14,12 +14,12 @@ from typing import Any
 import pyarrow.parquet
 import pytest
 
-from db.run_spec import RunSpec
-from db.traces import load_trace
-from fewshot_library.formats import writable_formats
-from runs.ask import AskRequest, begin_run
-from runs.services import Services
-from settings import Settings
+from showhow.db.run_spec import RunSpec
+from showhow.db.traces import load_trace
+from showhow.fewshot_library.formats import writable_formats
+from showhow.runs.ask import AskRequest, begin_run
+from showhow.runs.services import Services
+from showhow.settings import Settings
 from tests.app.cli.in_process import run_in_process, shared_encoder
 from tests.browser.server import Showhow
 from tests.browser.session import open_session

@@ -8,10 +8,10 @@ import httpx
 import psutil
 import pytest
 
-from app.jobs import JobRegistry
-from guard.destinations import DESTINATIONS_FILE_NAME, Grant, SecretTable, parse_origin
-from llm.profiles import PROFILES_FILE_NAME, ProfileFile
-from llm.types import ModelProfile
+from showhow.app.jobs import JobRegistry
+from showhow.guard.destinations import DESTINATIONS_FILE_NAME, Grant, SecretTable, parse_origin
+from showhow.llm.profiles import PROFILES_FILE_NAME, ProfileFile
+from showhow.llm.types import ModelProfile
 from tests.app.test_jobs import wait_until
 from tests.browser.server import Showhow
 from tests.browser.session import open_session

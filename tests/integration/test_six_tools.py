@@ -10,17 +10,17 @@ from typing import Any
 
 import pytest
 
-from fewshot_library.encoder import BUNDLED_MODEL, SentenceEncoder
+from showhow.fewshot_library.encoder import BUNDLED_MODEL, SentenceEncoder
+from showhow.tools.registry import get_tool
+from showhow.tools.tool import ToolContext, ToolResult
+from showhow.worlds.article_files import read_articles
+from showhow.worlds.build import WorldContents, build_world
+from showhow.worlds.live.http.request import Access
+from showhow.worlds.live.world import add_live_world
+from showhow.worlds.open import open_world
 from tests.servers.live_world import description
 from tests.servers.mediawiki import MediaWiki
 from tests.servers.sparql import SparqlServer
-from tools.registry import get_tool
-from tools.tool import ToolContext, ToolResult
-from worlds.article_files import read_articles
-from worlds.build import WorldContents, build_world
-from worlds.live.http.request import Access
-from worlds.live.world import add_live_world
-from worlds.open import open_world
 
 pytestmark = pytest.mark.long
 

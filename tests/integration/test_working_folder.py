@@ -15,7 +15,7 @@ from tests.servers.loopback import free_port
 pytestmark = pytest.mark.long
 
 SHOWHOW = Path(sys.executable).with_name("showhow")
-ROOMS = ("app", "db", "evaluation", "guard", "llm", "reasoners", "runs", "settings", "tools", "worlds")
+ROOMS = ("app", "db", "evaluation", "guard", "llm", "reasoners", "runs", "settings", "showhow", "tools", "worlds")
 PACKAGES = (
     "sitecustomize",
     "usercustomize",
@@ -30,7 +30,7 @@ PACKAGES = (
 FUNCTION = "def count_words(text: str) -> int:\n    '''Count the words of a text.'''\n    return len(text.split())\n"
 START_JOB = """
 import sys
-from app.jobs import JobRegistry
+from showhow.app.jobs import JobRegistry
 words = ["world", "generate", "isle", "--people", "50", "--seed", "1"]
 job = JobRegistry().start("world", "isle", "Generating", words, person_id=None)
 job.process.wait(120)

@@ -8,15 +8,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from llm.client import DEFAULT_PURPOSE, build_chat_client
-from llm.errors import ChatBadRequest, ChatEmptyReply, ChatError
-from llm.types import ChatReply, Message, ModelProfile, ModelToolCall, OutgoingRequest
-from llm.usage import Usage
+from showhow.llm.client import DEFAULT_PURPOSE, build_chat_client
+from showhow.llm.errors import ChatBadRequest, ChatEmptyReply, ChatError
+from showhow.llm.types import ChatReply, Message, ModelProfile, ModelToolCall, OutgoingRequest
+from showhow.llm.usage import Usage
+from showhow.tools.registry import BUILT_IN_TOOLS
+from showhow.tools.tool import Observation, Tool, ToolContext
+from showhow.worlds.source import World
+from showhow.worlds.text_normalization import make_storable
 from tests.servers.model import Fails, ModelServer, Says
-from tools.registry import BUILT_IN_TOOLS
-from tools.tool import Observation, Tool, ToolContext
-from worlds.source import World
-from worlds.text_normalization import make_storable
 
 QUESTION = [Message("user", "Which city?")]
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from llm.connection_check import CHECK_SECONDS, ConnectionReport, check_connection
-from llm.types import ModelProfile
-from llm.usage import TokenPrice
+from showhow.llm.connection_check import CHECK_SECONDS, ConnectionReport, check_connection
+from showhow.llm.types import ModelProfile
+from showhow.llm.usage import TokenPrice
 from tests.servers.model import Fails, ModelServer, Reply, Request, Says, Sends
 from tests.servers.provider_models import AnthropicFormat, GeminiFormat, OllamaFormat, ProviderServer, WireFormat
 

@@ -1,6 +1,6 @@
 import pytest
 
-from llm.types import FinishReason, parse_finish_reason
+from showhow.llm.types import FinishReason, parse_finish_reason
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,8 @@ import pytest
 from langchain_core.language_models.fake_chat_models import FakeMessagesListChatModel
 from langchain_core.messages import AIMessage
 
-from llm.client import ChatClient, build_chat_client
-from llm.errors import (
+from showhow.llm.client import ChatClient, build_chat_client
+from showhow.llm.errors import (
     ChatAuthenticationError,
     ChatBadRequest,
     ChatContextTooLong,
@@ -27,12 +27,12 @@ from llm.errors import (
     ChatUnavailable,
     ChatUnreachable,
 )
-from llm.langchain_model import LangChainModel
-from llm.provider_errors import ModelEndpoint
-from llm.types import Message, ModelProfile, ModelToolCall
-from llm.usage import TokenPrice, Usage
+from showhow.llm.langchain_model import LangChainModel
+from showhow.llm.provider_errors import ModelEndpoint
+from showhow.llm.types import Message, ModelProfile, ModelToolCall
+from showhow.llm.usage import TokenPrice, Usage
+from showhow.tools.registry import BUILT_IN_TOOLS
 from tests.servers.model import Breaks, Cut, Fails, Hangs, ModelServer, Reply, Request, Says, Sends, Trickles
-from tools.registry import BUILT_IN_TOOLS
 
 KEY = "sk-planted-5f3a9c"
 ASKED = [Message("system", "Be brief."), Message("user", "Which city?")]
@@ -379,7 +379,7 @@ def _all_text_of(error: BaseException) -> str:
 @pytest.fixture
 def quick_patience(monkeypatch: pytest.MonkeyPatch) -> None:
     """Short waits between attempts."""
-    monkeypatch.setattr("llm.client._INITIAL_BACKOFF_SECONDS", 0.001)
+    monkeypatch.setattr("showhow.llm.client._INITIAL_BACKOFF_SECONDS", 0.001)
 
 
 def test_the_error_of_a_wrong_key_does_not_hold_the_key():

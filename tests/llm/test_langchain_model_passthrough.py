@@ -6,11 +6,11 @@ import pytest
 from langchain_openai import ChatOpenAI
 from pydantic import SecretStr
 
-from llm.langchain_model import to_langchain_message
-from llm.openai_compatible import PassthroughCompletions
-from llm.types import Message, ModelToolCall
+from showhow.llm.langchain_model import to_langchain_message
+from showhow.llm.openai_compatible import PassthroughCompletions
+from showhow.llm.types import Message, ModelToolCall
+from showhow.tools.registry import BUILT_IN_TOOLS
 from tests.servers.model import ModelServer, Says
-from tools.registry import BUILT_IN_TOOLS
 
 MESSAGES = [
     Message("system", "You help."),

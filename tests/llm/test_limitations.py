@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from llm.client import ChatClient, build_chat_client
-from llm.errors import ChatError, ChatServerError
-from llm.limitations import (
+from showhow.llm.client import ChatClient, build_chat_client
+from showhow.llm.errors import ChatError, ChatServerError
+from showhow.llm.limitations import (
     EMPTY_TEXT_UNSUPPORTED,
     LIMITATIONS_FILE_NAME,
     PARALLEL_CALLS_UNSUPPORTED,
@@ -18,8 +18,8 @@ from llm.limitations import (
     ServerLimitations,
     split_parallel_calls,
 )
-from llm.structured_output import request_json_reply
-from llm.types import Message, ModelProfile, ModelToolCall
+from showhow.llm.structured_output import request_json_reply
+from showhow.llm.types import Message, ModelProfile, ModelToolCall
 from tests.servers.model import Fails, ModelServer, Reply, Request, Says
 from tests.servers.strict import make_script
 
@@ -36,7 +36,7 @@ class CityReply(BaseModel):
 @pytest.fixture(autouse=True)
 def quick_patience(monkeypatch: pytest.MonkeyPatch) -> None:
     """Short waits between attempts."""
-    monkeypatch.setattr("llm.client._INITIAL_BACKOFF_SECONDS", 0.001)
+    monkeypatch.setattr("showhow.llm.client._INITIAL_BACKOFF_SECONDS", 0.001)
 
 
 def build_chat(server: ModelServer, home: Path, **changes: Any) -> ChatClient:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from langchain_openai import ChatOpenAI
 
-from llm.profiles import (
+from showhow.llm.profiles import (
     DEFAULT_CONTEXT_WINDOW,
     PRESETS,
     KnownLimits,
@@ -23,8 +23,8 @@ from llm.profiles import (
     profile_to_json,
     with_known_limits,
 )
-from llm.types import ModelProfile
-from llm.usage import TokenPrice
+from showhow.llm.types import ModelProfile
+from showhow.llm.usage import TokenPrice
 
 FULL = ModelProfile(
     "openai:Qwen/Qwen3-8B",

@@ -12,14 +12,14 @@ from google.genai import Client as GoogleClient
 from ollama import Client as OllamaClient
 from openai import OpenAI
 
-from guard.destinations import parse_origin
-from llm.client import build_chat_client
-from llm.connection_check import check_connection
-from llm.errors import ChatError, ChatUnavailable
-from llm.providers import PROVIDERS
-from llm.types import Message, ModelProfile
-from runs.services import Services
-from settings import Settings
+from showhow.guard.destinations import parse_origin
+from showhow.llm.client import build_chat_client
+from showhow.llm.connection_check import check_connection
+from showhow.llm.errors import ChatError, ChatUnavailable
+from showhow.llm.providers import PROVIDERS
+from showhow.llm.types import Message, ModelProfile
+from showhow.runs.services import Services
+from showhow.settings import Settings
 from tests.servers.faulty_server import FaultyServer, run_faulty_server, status
 
 # Gemini's and Ollama's clients leave connections to the garbage collector after an error.

@@ -13,8 +13,8 @@ from ollama import ChatResponse as OllamaResponse
 from openai.types.chat import ChatCompletion, ChatCompletionChunk
 from pydantic import BaseModel, TypeAdapter
 
-from llm.client import build_chat_client
-from llm.errors import (
+from showhow.llm.client import build_chat_client
+from showhow.llm.errors import (
     ChatAuthenticationError,
     ChatBadRequest,
     ChatContextTooLong,
@@ -26,10 +26,11 @@ from llm.errors import (
     ChatReplyFiltered,
     ChatServerError,
 )
-from llm.limitations import LOGPROBS_UNSUPPORTED
-from llm.structured_output import mean_field_logprobs, request_json_reply
-from llm.types import Message, ModelProfile, ModelToolCall
-from llm.usage import TokenPrice
+from showhow.llm.limitations import LOGPROBS_UNSUPPORTED
+from showhow.llm.structured_output import mean_field_logprobs, request_json_reply
+from showhow.llm.types import Message, ModelProfile, ModelToolCall
+from showhow.llm.usage import TokenPrice
+from showhow.tools.registry import BUILT_IN_TOOLS
 from tests.servers.model import Breaks, Cut, Fails, Reply, Says
 from tests.servers.provider_models import (
     CALL_NOTATIONS,
@@ -42,7 +43,6 @@ from tests.servers.provider_models import (
     VllmFormat,
     WireFormat,
 )
-from tools.registry import BUILT_IN_TOOLS
 
 # Anthropic's and Ollama's clients leave connections to the garbage collector after an error.
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
@@ -65,9 +65,9 @@ def closed_connections() -> Iterator[None]:
 @pytest.fixture(autouse=True)
 def quick_patience(monkeypatch: pytest.MonkeyPatch) -> None:
     """Short waits between attempts, and no limits of an earlier test's server, whose port may be used again."""
-    monkeypatch.setattr("llm.client._INITIAL_BACKOFF_SECONDS", 0.001)
-    monkeypatch.setattr("llm.rate_limiter._LIMITERS", {})
-    monkeypatch.setattr("llm.rate_limiter._STORES", {})
+    monkeypatch.setattr("showhow.llm.client._INITIAL_BACKOFF_SECONDS", 0.001)
+    monkeypatch.setattr("showhow.llm.rate_limiter._LIMITERS", {})
+    monkeypatch.setattr("showhow.llm.rate_limiter._STORES", {})
 
 
 @streamed

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from llm.rate_limit_headers import parse_budgets, parse_duration, parse_wait
+from showhow.llm.rate_limit_headers import parse_budgets, parse_duration, parse_wait
 
 
 @pytest.mark.parametrize(

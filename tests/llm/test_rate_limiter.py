@@ -16,10 +16,10 @@ from pathlib import Path
 
 import pytest
 
-from llm.client import build_chat_client
-from llm.errors import ChatRateLimited
-from llm.rate_limit_headers import RateBudget
-from llm.rate_limiter import (
+from showhow.llm.client import build_chat_client
+from showhow.llm.errors import ChatRateLimited
+from showhow.llm.rate_limit_headers import RateBudget
+from showhow.llm.rate_limiter import (
     RATE_LIMITS_FILE_NAME,
     LimitState,
     LimitStore,
@@ -29,7 +29,7 @@ from llm.rate_limiter import (
     StartedRequest,
     get_rate_limiter_of_model,
 )
-from llm.types import Message, ModelProfile
+from showhow.llm.types import Message, ModelProfile
 from tests.servers.model import Fails, ModelServer, Request, Says
 from tests.servers.rate_limits import (
     Allowance,
@@ -314,8 +314,8 @@ def test_a_request_fails_at_once_if_the_server_accepts_none_before_its_deadline(
 CHILD = """
 import sys
 from pathlib import Path
-from llm.client import build_chat_client
-from llm.types import Message, ModelProfile
+from showhow.llm.client import build_chat_client
+from showhow.llm.types import Message, ModelProfile
 
 concurrency = int(sys.argv[3]) if sys.argv[3:] else None
 chat = build_chat_client(ModelProfile("scripted", sys.argv[1], concurrency=concurrency), Path(sys.argv[2]))

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from llm.streamed_calls import assemble_calls
+from showhow.llm.streamed_calls import assemble_calls
 
 TOOLS = ("read", "wikisearch", "getLabel")
 READ, SEARCH = '{"title": "Riverton", "question": "When?"}', '{"query": "Bridge of Moab"}'

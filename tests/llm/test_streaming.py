@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from llm.errors import ChatError, ChatTimeout
-from llm.openai_compatible import BackgroundCall, StopSequenceFilter, truncate_at_stop
-from llm.types import Message
+from showhow.llm.errors import ChatError, ChatTimeout
+from showhow.llm.openai_compatible import BackgroundCall, StopSequenceFilter, truncate_at_stop
+from showhow.llm.types import Message
 from tests.servers.model import ModelServer, Sends
 
 LETTERS = st.text(st.sampled_from("ab\n"), max_size=30)

@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, Field
 
-from llm.errors import ChatBadRequest
-from llm.limitations import LOGPROBS_UNSUPPORTED, SCHEMA_UNSUPPORTED, TEMPERATURE_UNSUPPORTED
-from llm.openai_compatible import align_logprobs
-from llm.structured_output import (
+from showhow.llm.errors import ChatBadRequest
+from showhow.llm.limitations import LOGPROBS_UNSUPPORTED, SCHEMA_UNSUPPORTED, TEMPERATURE_UNSUPPORTED
+from showhow.llm.openai_compatible import align_logprobs
+from showhow.llm.structured_output import (
     ReplyParseError,
     mean_field_logprobs,
     parse_reply,
@@ -19,8 +19,8 @@ from llm.structured_output import (
     split_reasoning,
     to_strict_schema,
 )
-from llm.types import ChatReply, Message, TokenLogprob
-from llm.usage import Usage
+from showhow.llm.types import ChatReply, Message, TokenLogprob
+from showhow.llm.usage import Usage
 from tests.servers.model import Fails, ModelServer, Reply, Request, Says
 
 

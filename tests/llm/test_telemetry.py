@@ -9,24 +9,24 @@ from dataclasses import replace
 
 import pytest
 
-from db.run_spec import RunLimits
-from guard.redaction import NOTHING_SECRET, redactor_of
-from llm.errors import ChatBadRequest, ChatUnavailable
-from llm.structured_output import to_strict_schema
-from llm.telemetry import Telemetry, start_telemetry
-from llm.types import Message, ModelToolCall
-from llm.usage import TokenPrice
-from reasoners.base import Task
-from reasoners.humaniq.agent import HumanIQ
-from runs.recorders import MemoryRecorder
-from runs.runner import RunControl, run_reasoner
+from showhow.db.run_spec import RunLimits
+from showhow.guard.redaction import NOTHING_SECRET, redactor_of
+from showhow.llm.errors import ChatBadRequest, ChatUnavailable
+from showhow.llm.structured_output import to_strict_schema
+from showhow.llm.telemetry import Telemetry, start_telemetry
+from showhow.llm.types import Message, ModelToolCall
+from showhow.llm.usage import TokenPrice
+from showhow.reasoners.base import Task
+from showhow.reasoners.humaniq.agent import HumanIQ
+from showhow.runs.recorders import MemoryRecorder
+from showhow.runs.runner import RunControl, run_reasoner
+from showhow.tools.read import _AnswerReply
+from showhow.tools.registry import BUILT_IN_TOOLS, available_tools
 from tests.fixtures.town import Town
 from tests.reasoners.agents import ALONE, ENDS
 from tests.servers.model import Fails, ModelServer, Reply, Request, Says
 from tests.servers.otlp import CollectedSpan, OtlpServer
 from tests.servers.provider_models import AnthropicFormat, GeminiFormat, OllamaFormat, ProviderServer
-from tools.read import _AnswerReply
-from tools.registry import BUILT_IN_TOOLS, available_tools
 
 KEY = "sk-planted-5f3a9c"
 ASKED = [Message("system", "Be brief, Showhow."), Message("user", f"Which city has the key {KEY}?")]
@@ -199,15 +199,15 @@ def test_the_spans_of_a_run_are_one_trace(monkeypatch: pytest.MonkeyPatch, town:
 def test_nothing_is_imported_or_sent_while_it_is_off() -> None:
     program = """
 import sys
-from llm.client import build_chat_client
-from llm.types import Message, ModelProfile
-import app.cli.main, runs.services, tools.registry
-from settings import Settings
-assert runs.services.Services(Settings.from_env({})).telemetry is None
+from showhow.llm.client import build_chat_client
+from showhow.llm.types import Message, ModelProfile
+import showhow.app.cli.main, showhow.runs.services, showhow.tools.registry
+from showhow.settings import Settings
+assert showhow.runs.services.Services(Settings.from_env({})).telemetry is None
 assert not [name for name in sys.modules if name.startswith("opentelemetry")]
 build_chat_client(ModelProfile("scripted", sys.argv[1])).ask([Message("user", "Which city?")])
 # LangSmith, which LangChain loads, looks for OpenTelemetry itself.
-assert not [name for name in sys.modules if name.startswith(("opentelemetry.exporter", "llm.telemetry"))]
+assert not [name for name in sys.modules if name.startswith(("opentelemetry.exporter", "showhow.llm.telemetry"))]
 """
     with ModelServer([Says("Paris.")]) as server:
         done = subprocess.run([sys.executable, "-c", program, server.url], capture_output=True, text=True, check=False)

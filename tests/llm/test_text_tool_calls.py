@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from llm.text_tool_calls import TextCallFilter, TextReply, TextToolCall, match_tool_name, parse_text_reply
+from showhow.llm.text_tool_calls import TextCallFilter, TextReply, TextToolCall, match_tool_name, parse_text_reply
 
 TOOLS = ("read", "wikisearch", "getLabel")
 PARIS = {"title": "Paris", "question": "Who {led} it?"}

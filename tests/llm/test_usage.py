@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from llm.usage import TokenPrice, Usage
+from showhow.llm.usage import TokenPrice, Usage
 
 
 def test_a_price_is_per_million_tokens_and_needs_both_counts():

@@ -4,21 +4,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from db.models import Step
-from db.run_spec import RunLimits
-from db.runs import RunOutcome
-from db.trace_record import TraceRecord
-from fewshot_library.formats.humaniq_record import format_input_line
-from reasoners.answers.extraction import format_final_answer
-from reasoners.base import Task
-from reasoners.humaniq.agent import HumanIQ
-from reasoners.humaniq.late_fusion import LateFusion
-from reasoners.humaniq.options import AgentOptions
-from runs.recorders import MemoryRecorder
-from runs.runner import RunControl, run_reasoner
+from showhow.db.models import Step
+from showhow.db.run_spec import RunLimits
+from showhow.db.runs import RunOutcome
+from showhow.db.trace_record import TraceRecord
+from showhow.fewshot_library.formats.humaniq_record import format_input_line
+from showhow.reasoners.answers.extraction import format_final_answer
+from showhow.reasoners.base import Task
+from showhow.reasoners.humaniq.agent import HumanIQ
+from showhow.reasoners.humaniq.late_fusion import LateFusion
+from showhow.reasoners.humaniq.options import AgentOptions
+from showhow.runs.recorders import MemoryRecorder
+from showhow.runs.runner import RunControl, run_reasoner
+from showhow.tools.registry import available_tools
+from showhow.tools.tool import ToolContext
 from tests.servers.model import ModelServer, Request, Says, Script
-from tools.registry import available_tools
-from tools.tool import ToolContext
 
 TOOLS_BY_SOURCE = {
     "text": ("wikisearch", "read", "websearch"),

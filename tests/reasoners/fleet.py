@@ -5,14 +5,14 @@ from typing import Any
 
 import numpy as np
 
-from db.models import Project, Question, Step, Trace
-from db.trace_record import TraceRecord
-from reasoners.provenance import collect_known_sentences, collect_known_values, find_origin
-from tools.registry import BUILT_IN_TOOLS
-from tools.tool import ToolContext
-from worlds.build import WorldContents, build_world
-from worlds.open import open_world
-from worlds.source import Article
+from showhow.db.models import Project, Question, Step, Trace
+from showhow.db.trace_record import TraceRecord
+from showhow.reasoners.provenance import collect_known_sentences, collect_known_values, find_origin
+from showhow.tools.registry import BUILT_IN_TOOLS
+from showhow.tools.tool import ToolContext
+from showhow.worlds.build import WorldContents, build_world
+from showhow.worlds.open import open_world
+from showhow.worlds.source import Article
 
 SHIPS = {
     "Sea Star": ("Ada Lund", "Gullhaven"),

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from db.recording import TraceAnswers
-from llm.types import TextDelta
-from reasoners.base import Action, FinalAnswer, ReasonerGenerator, Task
-from tools.arguments import ToolError
-from tools.tool import Observation, SourceKind, Tool, ToolContext, ToolResult
-from worlds.source import SourceTimeout, World
+from showhow.db.recording import TraceAnswers
+from showhow.llm.types import TextDelta
+from showhow.reasoners.base import Action, FinalAnswer, ReasonerGenerator, Task
+from showhow.tools.arguments import ToolError
+from showhow.tools.tool import Observation, SourceKind, Tool, ToolContext, ToolResult
+from showhow.worlds.source import SourceTimeout, World
 
 NOWHERE = ToolContext(World("nowhere"), lambda texts: np.zeros((len(texts), 1), dtype=np.float32))
 """For tools that need no world."""

@@ -8,19 +8,19 @@ from typing import Any
 
 import pytest
 
-from db.models import Question
-from db.run_spec import RunLimits
-from db.runs import RunOutcome
-from evaluation.gold_skills import OracleResponder
-from evaluation.scoring import score_outcome
-from reasoners.base import CallBudget, Fan, Task
-from reasoners.registry import make_reasoner
-from reasoners.skills.skill import SkillAttempt, SkillCall, SkillReply
-from reasoners.skills.values import AnswerValue
-from runs.recorders import MemoryRecorder
-from runs.runner import RunControl, run_reasoner
-from tests.evaluation.test_gold_skills import WORLDS, Ground, make_ground
-from tools.registry import available_tools
+from showhow.db.models import Question
+from showhow.db.run_spec import RunLimits
+from showhow.db.runs import RunOutcome
+from showhow.evaluation.scoring import score_outcome
+from showhow.oracles.skills import OracleResponder
+from showhow.reasoners.base import CallBudget, Fan, Task
+from showhow.reasoners.registry import make_reasoner
+from showhow.reasoners.skills.skill import SkillAttempt, SkillCall, SkillReply
+from showhow.reasoners.skills.values import AnswerValue
+from showhow.runs.recorders import MemoryRecorder
+from showhow.runs.runner import RunControl, run_reasoner
+from showhow.tools.registry import available_tools
+from tests.oracles.test_skills import WORLDS, Ground, make_ground
 
 CASES: dict[str, tuple[str, dict[str, object]]] = {
     "atomr": ("atomr", {}),

@@ -9,24 +9,24 @@ from zlib import crc32
 
 import pytest
 
-from db.models import Question, Step
-from db.run_spec import RunLimits
-from db.runs import RunOutcome
-from evaluation.gold_skills import OracleResponder
-from fiction.universe.options import GenerationOptions
-from reasoners.atomr.skills import OperateRequest
-from reasoners.base import Task
-from reasoners.geek.skills import NextActionReply
-from reasoners.pdrr.facts import guess_relations
-from reasoners.pdrr.skills import RelationsReply
-from reasoners.pdrr.triples import ScheduledTriple, Triple
-from reasoners.registry import make_reasoner
-from reasoners.skills.skill import SkillAttempt, SkillCall, SkillReply
-from reasoners.skills.values import AnswersReply, OfferedRelation
-from runs.recorders import MemoryRecorder
-from runs.runner import RunControl, run_reasoner
-from tests.evaluation.test_gold_skills import Ground, make_ground
-from tools.registry import available_tools
+from showhow.db.models import Question, Step
+from showhow.db.run_spec import RunLimits
+from showhow.db.runs import RunOutcome
+from showhow.fiction.universe.options import GenerationOptions
+from showhow.oracles.skills import OracleResponder
+from showhow.reasoners.atomr.skills import OperateRequest
+from showhow.reasoners.base import Task
+from showhow.reasoners.geek.skills import NextActionReply
+from showhow.reasoners.pdrr.facts import guess_relations
+from showhow.reasoners.pdrr.skills import RelationsReply
+from showhow.reasoners.pdrr.triples import ScheduledTriple, Triple
+from showhow.reasoners.registry import make_reasoner
+from showhow.reasoners.skills.skill import SkillAttempt, SkillCall, SkillReply
+from showhow.reasoners.skills.values import AnswersReply, OfferedRelation
+from showhow.runs.recorders import MemoryRecorder
+from showhow.runs.runner import RunControl, run_reasoner
+from showhow.tools.registry import available_tools
+from tests.oracles.test_skills import Ground, make_ground
 
 OPTIONS = GenerationOptions(people=120, seed=17, depth=8, per_template=1)
 UNLIMITED = RunLimits(steps=None, seconds=None)

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from reasoners.linking import find_offers
-from reasoners.provenance import resolve_origin
+from showhow.reasoners.linking import find_offers
+from showhow.reasoners.provenance import resolve_origin
 
 QUESTION = "Where was the director of Mulan (Film) born?"
 DATA = {

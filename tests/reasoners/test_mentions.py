@@ -2,7 +2,7 @@
 
 import pytest
 
-from reasoners.mentions import find_question_mentions, find_values
+from showhow.reasoners.mentions import find_question_mentions, find_values
 
 
 def values_of(sentence: str, names: frozenset[str] | None = None) -> list[str]:

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reasoners.provenance import (
+from showhow.reasoners.provenance import (
     TYPED_ORIGIN,
     BrokenOrigin,
     collect_known_sentences,

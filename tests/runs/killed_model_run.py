@@ -14,20 +14,20 @@ from uuid import UUID
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-import llm.langchain_model  # noqa: F401 - loaded once, before the processes fork
-from db import runs
-from db.database import Database
-from db.run_spec import RunLimits
-from llm.client import build_chat_client
-from llm.types import ChatReply, Message, ModelProfile
-from reasoners.base import Task
-from reasoners.humaniq.agent import HumanIQ
-from runs.model_call_recorder import StoreModelCallRecorder
-from runs.recorders import StoreRecorder
-from runs.runner import RunControl, run_reasoner
+import showhow.llm.langchain_model  # noqa: F401 - loaded once, before the processes fork
+from showhow.db import runs
+from showhow.db.database import Database
+from showhow.db.run_spec import RunLimits
+from showhow.llm.client import build_chat_client
+from showhow.llm.types import ChatReply, Message, ModelProfile
+from showhow.reasoners.base import Task
+from showhow.reasoners.humaniq.agent import HumanIQ
+from showhow.runs.model_call_recorder import StoreModelCallRecorder
+from showhow.runs.recorders import StoreRecorder
+from showhow.runs.runner import RunControl, run_reasoner
+from showhow.tools.tool import Observation, ToolContext
 from tests.reasoners.agents import ALONE
 from tests.reasoners.scripted import NOWHERE, tool_of
-from tools.tool import Observation, ToolContext
 
 
 class DyingRecorder(StoreModelCallRecorder):

@@ -15,14 +15,14 @@ from uuid import UUID
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from db import runs
-from db.database import Database
-from db.run_spec import RunLimits
-from reasoners.base import Action, Task
-from runs.recorders import StoreRecorder
-from runs.runner import RunControl, run_reasoner
+from showhow.db import runs
+from showhow.db.database import Database
+from showhow.db.run_spec import RunLimits
+from showhow.reasoners.base import Action, Task
+from showhow.runs.recorders import StoreRecorder
+from showhow.runs.runner import RunControl, run_reasoner
+from showhow.tools.tool import Observation, ToolContext
 from tests.reasoners.scripted import NOWHERE, Scripted, tool_of
-from tools.tool import Observation, ToolContext
 
 LONGEST_LIFE = 0.08
 

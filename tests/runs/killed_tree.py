@@ -14,11 +14,11 @@ from uuid import UUID
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from db import runs
-from db.database import Database
-from db.run_spec import RunLimits
-from runs.recorders import StoreRecorder
-from runs.runner import RunControl, run_reasoner
+from showhow.db import runs
+from showhow.db.database import Database
+from showhow.db.run_spec import RunLimits
+from showhow.runs.recorders import StoreRecorder
+from showhow.runs.runner import RunControl, run_reasoner
 from tests.runs.test_branches import Delays, RandomTree
 
 QUESTION, DEPTH = "q23", 6

@@ -14,25 +14,25 @@ from uuid import UUID
 import psutil
 import pytest
 
-from db import projects, queue, review_queue, runs, traces, users
-from db.database import Conflict
-from db.libraries import MODELS
-from db.model_calls import list_model_calls, load_prompt
-from db.review_queue import ReviewFilter, list_questions_to_review
-from db.run_spec import RunLimits, RunSpec
-from db.trace_record import TraceRecord
-from llm.types import ModelProfile
-from llm.usage import TokenPrice
-from reasoners.registry import REASONERS
-from runs.ask import ASK_ERRORS, ActiveRun, AskRequest, begin_run, is_running
-from runs.process import current_worker_id, is_worker_alive, worker_id_of
-from runs.resume import rerun_from_step, resume_run
-from runs.services import Services
-from settings import Settings
+from showhow.db import projects, queue, review_queue, runs, traces, users
+from showhow.db.database import Conflict
+from showhow.db.libraries import MODELS
+from showhow.db.model_calls import list_model_calls, load_prompt
+from showhow.db.review_queue import ReviewFilter, list_questions_to_review
+from showhow.db.run_spec import RunLimits, RunSpec
+from showhow.db.trace_record import TraceRecord
+from showhow.llm.types import ModelProfile
+from showhow.llm.usage import TokenPrice
+from showhow.reasoners.registry import REASONERS
+from showhow.runs.ask import ASK_ERRORS, ActiveRun, AskRequest, begin_run, is_running
+from showhow.runs.process import current_worker_id, is_worker_alive, worker_id_of
+from showhow.runs.resume import rerun_from_step, resume_run
+from showhow.runs.services import Services
+from showhow.settings import Settings
+from showhow.worlds.article_files import read_articles
+from showhow.worlds.build import WorldContents, build_world
+from showhow.worlds.open import read_world_metadata
 from tests.servers.model import ModelServer, Request, Says
-from worlds.article_files import read_articles
-from worlds.build import WorldContents, build_world
-from worlds.open import read_world_metadata
 
 HARBOUR = Path(__file__).parents[1] / "tools"
 MODEL = RunSpec(reasoner="humaniq", options={"own_answer": False, "response": "none"})

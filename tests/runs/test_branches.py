@@ -10,15 +10,15 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from db.models import Step
-from db.recording import TraceAnswers
-from db.run_spec import RunLimits
-from reasoners.base import Action, Branch, FinalAnswer, Move, Parallel, ReasonerGenerator, StepCompletion, Task
-from reasoners.skills.skill import Skill, SkillAttempt, SkillCall, SkillReply
-from runs.recorders import MemoryRecorder
-from runs.runner import RunControl, run_reasoner
+from showhow.db.models import Step
+from showhow.db.recording import TraceAnswers
+from showhow.db.run_spec import RunLimits
+from showhow.reasoners.base import Action, Branch, FinalAnswer, Move, Parallel, ReasonerGenerator, StepCompletion, Task
+from showhow.reasoners.skills.skill import Skill, SkillAttempt, SkillCall, SkillReply
+from showhow.runs.recorders import MemoryRecorder
+from showhow.runs.runner import RunControl, run_reasoner
+from showhow.tools.tool import Observation, ToolContext
 from tests.reasoners.scripted import NOWHERE, Hanging, tool_of
-from tools.tool import Observation, ToolContext
 
 QUESTIONS = 200
 
@@ -29,7 +29,7 @@ class Asked(BaseModel):
     text: str
 
 
-GUESS: Skill[Asked, Asked] = Skill("guess", 1, "I guess.", "reasoners.skills", Asked, Asked)
+GUESS: Skill[Asked, Asked] = Skill("guess", 1, "I guess.", "showhow.reasoners.skills", Asked, Asked)
 
 
 @dataclass

@@ -8,27 +8,27 @@ from uuid import UUID
 
 import pytest
 
-from db import review, traces, users
-from db.database import Conflict
-from db.models import Step
-from db.run_spec import RunLimits, RunSpec
-from db.runs import trace_version
-from db.trace_record import TraceRecord
-from evaluation.gold_comparison import find_gold_reasoning, find_gold_responder
-from evaluation.gold_skills import OracleResponder
-from fiction.generator.build import generate_world
-from fiction.questions.question_file import QUESTIONS_FILE, QuestionFile
-from fiction.universe.options import GenerationOptions
-from reasoners.humaniq.options import AgentOptionsError
-from reasoners.registry import REASONERS
-from reasoners.skills.skill import RejectedReply, SkillCall, list_shots
-from runs.ask import ActiveRun, AskRequest, begin_run
-from runs.resume import WrittenReply, list_awaited_steps, rerun_from_step, resume_run, resume_with_reply
-from runs.services import Services
-from settings import Settings
+from showhow.db import review, traces, users
+from showhow.db.database import Conflict
+from showhow.db.models import Step
+from showhow.db.run_spec import RunLimits, RunSpec
+from showhow.db.runs import trace_version
+from showhow.db.trace_record import TraceRecord
+from showhow.evaluation.gold_comparison import find_gold_reasoning, find_gold_responder
+from showhow.fiction.generator.build import generate_world
+from showhow.fiction.questions.question_file import QUESTIONS_FILE, QuestionFile
+from showhow.fiction.universe.options import GenerationOptions
+from showhow.oracles.skills import OracleResponder
+from showhow.reasoners.humaniq.options import AgentOptionsError
+from showhow.reasoners.registry import REASONERS
+from showhow.reasoners.skills.skill import RejectedReply, SkillCall, list_shots
+from showhow.runs.ask import ActiveRun, AskRequest, begin_run
+from showhow.runs.resume import WrittenReply, list_awaited_steps, rerun_from_step, resume_run, resume_with_reply
+from showhow.runs.services import Services
+from showhow.settings import Settings
+from showhow.worlds.folder import WorldError
 from tests.servers.gold_model import GoldModel
 from tests.servers.model import ModelServer
-from worlds.folder import WorldError
 
 UNLIMITED = RunLimits(steps=None)
 

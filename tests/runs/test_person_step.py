@@ -10,13 +10,13 @@ from uuid import UUID
 
 import pytest
 
-from db import projects, recording, traces, users
-from db.database import Conflict, Database
-from db.recording import NewStep
-from db.schema import upgrade
-from runs.recorders import PersonRecorder, complete_tool_call, execute_step, run_to_completion
+from showhow.db import projects, recording, traces, users
+from showhow.db.database import Conflict, Database
+from showhow.db.recording import NewStep
+from showhow.db.schema import upgrade
+from showhow.runs.recorders import PersonRecorder, complete_tool_call, execute_step, run_to_completion
+from showhow.tools.tool import ToolResult
 from tests.reasoners.scripted import NOWHERE, Hanging, echo, tool_of, until
-from tools.tool import ToolResult
 
 LOOK = NewStep("I look.", "echo", {"text": "a quay"})
 

@@ -6,31 +6,31 @@ from pathlib import Path
 import pytest
 from sqlalchemy import select
 
-from db.libraries import DemonstrationFilter
-from db.merge import merge_trace
-from db.models import Project, Question
-from db.run_spec import RunSpec
-from db.trace_record import TraceRecord
-from db.traces import load_trace
-from evaluation.datasets import read_questions
-from evaluation.gold_demonstrations import make_world_gold_traces
-from evaluation.gold_traces.traces import build_question
-from fewshot_library.formats import find_writer, read_traces, readable_formats, writable_formats
-from fewshot_library.formats.format import TraceExport
-from fewshot_library.library import FreezeOptions, LeakageError
-from fiction.generator.build import generate_world
-from fiction.questions.question_file import QUESTIONS_FILE, QuestionFile, QuestionFilter
-from fiction.universe.options import GenerationOptions
-from reasoners.atomr.skills import PLAN, PlanReply, PlanRequest, check_plan
-from reasoners.registry import REASONERS
-from reasoners.skills.skill import list_shots
-from runs.preparation import build_reasoner, find_entry, prepare_task
-from runs.recorders import MemoryRecorder
-from runs.runner import run_reasoner
-from runs.services import Services
-from settings import Settings
+from showhow.db.libraries import DemonstrationFilter
+from showhow.db.merge import merge_trace
+from showhow.db.models import Project, Question
+from showhow.db.run_spec import RunSpec
+from showhow.db.trace_record import TraceRecord
+from showhow.db.traces import load_trace
+from showhow.evaluation.datasets import read_questions
+from showhow.evaluation.gold_demonstrations import make_world_gold_traces
+from showhow.fewshot_library.formats import find_writer, read_traces, readable_formats, writable_formats
+from showhow.fewshot_library.formats.format import TraceExport
+from showhow.fewshot_library.library import FreezeOptions, LeakageError
+from showhow.fiction.generator.build import generate_world
+from showhow.fiction.questions.question_file import QUESTIONS_FILE, QuestionFile, QuestionFilter
+from showhow.fiction.universe.options import GenerationOptions
+from showhow.oracles.gold_traces.traces import build_question
+from showhow.reasoners.atomr.skills import PLAN, PlanReply, PlanRequest, check_plan
+from showhow.reasoners.registry import REASONERS
+from showhow.reasoners.skills.skill import list_shots
+from showhow.runs.preparation import build_reasoner, find_entry, prepare_task
+from showhow.runs.recorders import MemoryRecorder
+from showhow.runs.runner import run_reasoner
+from showhow.runs.services import Services
+from showhow.settings import Settings
+from showhow.worlds.folder import world_folder
 from tests.servers.model import ModelServer, Says
-from worlds.folder import world_folder
 
 PLANNERS = [entry.name for entry in REASONERS.values() if entry.planning_skill is not None]
 ASKED = Project(name="asked", world="asked")

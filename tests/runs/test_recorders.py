@@ -12,24 +12,24 @@ from uuid import UUID
 
 import pytest
 
-from db import projects, recording, runs, traces, users
-from db.database import Conflict, Database
-from db.model_calls import list_model_calls
-from db.models import Run, Trace
-from db.run_spec import RunLimits, RunResult
-from db.schema import check_database, upgrade
-from db.trace_record import TraceRecord
-from llm.types import ChatReply, Message, OutgoingRequest, TokenLogprob
-from llm.usage import Usage
-from reasoners.base import Action, FinalAnswer, ReasonerError, ReasonerGenerator, Task
-from runs.model_call_recorder import StoreModelCallRecorder
-from runs.recorders import MemoryRecorder, StoreRecorder
-from runs.runner import RunControl, run_reasoner
+from showhow.db import projects, recording, runs, traces, users
+from showhow.db.database import Conflict, Database
+from showhow.db.model_calls import list_model_calls
+from showhow.db.models import Run, Trace
+from showhow.db.run_spec import RunLimits, RunResult
+from showhow.db.schema import check_database, upgrade
+from showhow.db.trace_record import TraceRecord
+from showhow.llm.types import ChatReply, Message, OutgoingRequest, TokenLogprob
+from showhow.llm.usage import Usage
+from showhow.reasoners.base import Action, FinalAnswer, ReasonerError, ReasonerGenerator, Task
+from showhow.runs.model_call_recorder import StoreModelCallRecorder
+from showhow.runs.recorders import MemoryRecorder, StoreRecorder
+from showhow.runs.runner import RunControl, run_reasoner
+from showhow.tools.tool import Observation, ToolContext
 from tests.reasoners.scripted import NOWHERE, Hanging, Scripted, breaks, echo, tool_of
 from tests.runs.killed_tree import DEPTH, QUESTION
 from tests.runs.test_branches import Delays, RandomTree
 from tests.servers.model import ModelServer, Reply, Request, Says
-from tools.tool import Observation, ToolContext
 
 MOST = Usage("m", 1, unreported_calls=1, token_bound=500)
 USED = {"model": "m", "calls": 1, "input_tokens": 90, "output_tokens": 10, "seconds": 0.5, "cost": 0.01}

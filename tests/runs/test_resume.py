@@ -10,23 +10,23 @@ from uuid import UUID
 
 import pytest
 
-from db import projects, runs, traces
-from db.database import Database
-from db.model_calls import ModelRequest, begin_model_call, list_model_calls
-from db.models import Run
-from db.recording import NewStep, begin_step
-from db.runs import ASK_RUN_NAME, RunOutcome, list_unfinished_traces
-from db.trace_record import TraceRecord
-from db.types import utc_now
-from runs.ask import FreeQuestion
-from runs.process import current_worker_id
-from runs.resume import IDLE_TIME, end_interrupted_runs
-from runs.services import Services
-from settings import Settings
+from showhow.db import projects, runs, traces
+from showhow.db.database import Database
+from showhow.db.model_calls import ModelRequest, begin_model_call, list_model_calls
+from showhow.db.models import Run
+from showhow.db.recording import NewStep, begin_step
+from showhow.db.runs import ASK_RUN_NAME, RunOutcome, list_unfinished_traces
+from showhow.db.trace_record import TraceRecord
+from showhow.db.types import utc_now
+from showhow.runs.ask import FreeQuestion
+from showhow.runs.process import current_worker_id
+from showhow.runs.resume import IDLE_TIME, end_interrupted_runs
+from showhow.runs.services import Services
+from showhow.settings import Settings
 
 ROOT = Path(__file__).resolve().parents[2]
 # A process of its own whose run is then of a living or of a killed worker.
-WORKER = "from runs.process import current_worker_id; print(current_worker_id(), flush=True); input()"
+WORKER = "from showhow.runs.process import current_worker_id; print(current_worker_id(), flush=True); input()"
 
 
 @pytest.fixture
@@ -107,7 +107,7 @@ def test_a_run_of_a_process_that_cannot_be_seen_is_ended_after_a_day_without_a_w
     assert end_interrupted_runs(services) == []
     later = utc_now() + IDLE_TIME + timedelta(minutes=1)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("runs.resume.utc_now", lambda: later)
+        patch.setattr("showhow.runs.resume.utc_now", lambda: later)
         assert len(end_interrupted_runs(services)) == 1
     assert loaded(services.database, trace_id).trace.ending == "interrupted"
 
@@ -142,6 +142,6 @@ def test_a_run_that_is_continued_at_the_same_moment_is_left_alone(services: Serv
     with services.database.begin() as session:
         runs.reopen_run_trace(session, trace_id)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("db.runs.list_unfinished_traces", lambda _: [listed])
+        patch.setattr("showhow.db.runs.list_unfinished_traces", lambda _: [listed])
         assert end_interrupted_runs(services) == []
     assert loaded(services.database, trace_id).trace.status == "draft"

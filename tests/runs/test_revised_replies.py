@@ -8,23 +8,23 @@ from uuid import UUID
 
 import pytest
 
-from db import projects, runs, traces, users
-from db.database import Conflict, Database
-from db.models import SPAN_SKILL, Question, Run
-from db.run_spec import RunLimits
-from db.schema import upgrade
-from db.trace_record import TraceRecord
-from evaluation.datasets import read_questions
-from evaluation.gold_reasoning import GoldReasoning
-from evaluation.gold_skills import OracleResponder
-from evaluation.gold_traces.traces import GoldWorld
-from evaluation.metrics import score_against_gold
-from fiction.generator.build import generate_world
-from fiction.universe.options import GenerationOptions
-from reasoners.atomr.skills import PLAN, PlanArgument, PlanReply
-from reasoners.base import Task
-from reasoners.registry import REASONERS, make_reasoner
-from reasoners.skills.skill import (
+from showhow.db import projects, runs, traces, users
+from showhow.db.database import Conflict, Database
+from showhow.db.models import SPAN_SKILL, Question, Run
+from showhow.db.run_spec import RunLimits
+from showhow.db.schema import upgrade
+from showhow.db.trace_record import TraceRecord
+from showhow.evaluation.datasets import read_questions
+from showhow.evaluation.metrics import score_against_gold
+from showhow.fiction.generator.build import generate_world
+from showhow.fiction.universe.options import GenerationOptions
+from showhow.oracles.gold_traces.traces import GoldWorld
+from showhow.oracles.reasoning import GoldReasoning
+from showhow.oracles.skills import OracleResponder
+from showhow.reasoners.atomr.skills import PLAN, PlanArgument, PlanReply
+from showhow.reasoners.base import Task
+from showhow.reasoners.registry import REASONERS, make_reasoner
+from showhow.reasoners.skills.skill import (
     RejectedReply,
     SkillAttempt,
     SkillCall,
@@ -32,13 +32,13 @@ from reasoners.skills.skill import (
     check_written_reply,
     written_step_data,
 )
-from reasoners.skills.values import renumber_passages
-from runs.recorders import StoreRecorder
-from runs.runner import RunControl, run_reasoner
-from tests.evaluation.test_gold_traces import some_meaning
-from tools.registry import available_tools
-from tools.tool import ToolContext
-from worlds.open import open_world
+from showhow.reasoners.skills.values import renumber_passages
+from showhow.runs.recorders import StoreRecorder
+from showhow.runs.runner import RunControl, run_reasoner
+from showhow.tools.registry import available_tools
+from showhow.tools.tool import ToolContext
+from showhow.worlds.open import open_world
+from tests.oracles.test_gold_traces import some_meaning
 
 OPTIONS = GenerationOptions(people=120, seed=4, depth=4, per_template=1, split="text=50,graph=35,web=15")
 

@@ -10,15 +10,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from db.recording import TraceAnswers
-from db.run_spec import RunLimits
-from llm.types import TextDelta
-from reasoners.base import Action, FinalAnswer, QuestionRefused, ReasonerError, Task
-from runs.recorders import MemoryRecorder
-from runs.runner import RunControl, run_reasoner
+from showhow.db.recording import TraceAnswers
+from showhow.db.run_spec import RunLimits
+from showhow.llm.types import TextDelta
+from showhow.reasoners.base import Action, FinalAnswer, QuestionRefused, ReasonerError, Task
+from showhow.runs.recorders import MemoryRecorder
+from showhow.runs.runner import RunControl, run_reasoner
+from showhow.tools.arguments import ToolError
+from showhow.worlds.source import SourceTimeout
 from tests.reasoners.scripted import NOWHERE, Hanging, Scripted, breaks, echo, fail, outage, tool_of, until
-from tools.arguments import ToolError
-from worlds.source import SourceTimeout
 
 TOOLS = [tool_of(function) for function in (echo, fail, outage, breaks)]
 USED = {"model": "m", "calls": 1, "input_tokens": 90, "output_tokens": 10, "seconds": 0.5, "cost": 0.01}

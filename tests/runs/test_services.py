@@ -2,11 +2,11 @@
 
 from pathlib import Path
 
-from guard.destinations import Grant
-from runs.services import Services
-from settings import Settings
-from worlds.build import WorldContents, build_world
-from worlds.source import Article
+from showhow.guard.destinations import Grant
+from showhow.runs.services import Services
+from showhow.settings import Settings
+from showhow.worlds.build import WorldContents, build_world
+from showhow.worlds.source import Article
 
 
 def services_of(home: Path, **model: str) -> Services:

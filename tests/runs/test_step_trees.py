@@ -9,16 +9,16 @@ from uuid import UUID, uuid4
 import pytest
 from uuid_utils.compat import uuid7
 
-from db import projects, runs, traces
-from db.database import Database
-from db.models import Run, Step, Trace
-from db.recording import TraceAnswers
-from db.schema import upgrade
-from reasoners.base import Action, FinalAnswer, ReasonerGenerator, StepCompletion, Task
-from runs.recorders import MemoryRecorder, StoreRecorder
-from runs.runner import RunControl, RunRecorder, run_reasoner
+from showhow.db import projects, runs, traces
+from showhow.db.database import Database
+from showhow.db.models import Run, Step, Trace
+from showhow.db.recording import TraceAnswers
+from showhow.db.schema import upgrade
+from showhow.reasoners.base import Action, FinalAnswer, ReasonerGenerator, StepCompletion, Task
+from showhow.runs.recorders import MemoryRecorder, StoreRecorder
+from showhow.runs.runner import RunControl, RunRecorder, run_reasoner
+from showhow.tools.tool import Observation, Tool, ToolContext
 from tests.reasoners.scripted import NOWHERE, tool_of
-from tools.tool import Observation, Tool, ToolContext
 
 PARTS = ("0.0", "0.1")
 

@@ -4,8 +4,8 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
-from evaluation.gold_skills import OracleResponder
-from reasoners.skills.skill import Skill, SkillCall, build_skill_messages
+from showhow.oracles.skills import OracleResponder
+from showhow.reasoners.skills.skill import Skill, SkillCall, build_skill_messages
 from tests.servers.model import Fails, Reply, Request, Says
 
 

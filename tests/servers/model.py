@@ -38,9 +38,9 @@ from http.server import BaseHTTPRequestHandler
 from types import TracebackType
 from typing import Any
 
-from llm.client import ChatClient, build_chat_client
-from llm.types import ModelProfile
-from llm.usage import TokenPrice
+from showhow.llm.client import ChatClient, build_chat_client
+from showhow.llm.types import ModelProfile
+from showhow.llm.usage import TokenPrice
 from tests.servers.loopback import QuietServer
 
 

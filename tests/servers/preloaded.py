@@ -24,10 +24,13 @@ ROOMS = (
     "fewshot_library",
     "fiction",
     "guard",
+    "interface",
     "llm",
+    "oracles",
     "reasoners",
     "runs",
     "tools",
+    "showhow",
     "worlds",
     "app/cli",
 )
@@ -82,7 +85,9 @@ def _fork_server() -> ForkServerContext:
     context = multiprocessing.get_context("forkserver")
     modules = sorted(path.relative_to(ROOT) for room in ROOMS for path in (ROOT / room).rglob("*.py"))
     names = [
-        ".".join(path.with_suffix("").parts) for path in modules if path.name not in ("__init__.py", "__main__.py")
+        ".".join(["showhow", *path.with_suffix("").parts]).replace("showhow.showhow.", "showhow.")
+        for path in modules
+        if path.name not in ("__init__.py", "__main__.py")
     ]
     context.set_forkserver_preload(["streamlit.web.bootstrap", *names])
     return context
@@ -99,7 +104,7 @@ def run_verb(words: list[str], environment: dict[str, str], folder: Path, log: P
     os.close(descriptor)
     # The program that replaces this process would import everything again.
     os.execv = _run_module  # type: ignore[assignment]
-    importlib.import_module("app.cli.main").main(words)
+    importlib.import_module("showhow.app.cli.main").main(words)
 
 
 def _run_module(_program: str, command: Sequence[str]) -> Never:

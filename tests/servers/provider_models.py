@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, ClassVar, Protocol
 
-from llm.client import ChatClient, build_chat_client
-from llm.types import ModelProfile
-from llm.usage import TokenPrice
+from showhow.llm.client import ChatClient, build_chat_client
+from showhow.llm.types import ModelProfile
+from showhow.llm.usage import TokenPrice
 from tests.servers.loopback import QuietServer
 from tests.servers.model import Breaks, Cut, Fails, Hangs, QuietHandler, Reply, Says
 

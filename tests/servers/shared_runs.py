@@ -20,7 +20,7 @@ from uuid import UUID
 
 from sqlalchemy import bindparam, text
 
-from db.database import Database
+from showhow.db.database import Database
 from tests.app.cli.in_process import run_in_process
 from tests.servers.model import ModelServer, Reply, Request, Says
 from tests.servers.pupil import number_in, pupil

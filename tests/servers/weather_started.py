@@ -7,9 +7,9 @@ import sys
 import time
 from pathlib import Path
 
+from showhow.tools.external.config import ExternalToolsConfig, McpServerConfig
+from showhow.tools.registry import ToolRegistry
 from tests.servers.loopback import free_port
-from tools.external.config import ExternalToolsConfig, McpServerConfig
-from tools.registry import ToolRegistry
 
 WEATHER = Path(__file__).with_name("weather.py")
 PATIENCE = 120

@@ -17,8 +17,8 @@ from urllib.parse import parse_qsl, urlsplit
 import rdflib
 from rdflib.namespace import RDFS, SKOS
 
+from showhow.worlds import terms
 from tests.servers.loopback import QuietServer
-from worlds import terms
 
 _MOST = 50
 _ENTITY = rdflib.Namespace(terms.ENTITY_NAMESPACE)

@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from llm.usage import TokenPrice
+from showhow.llm.usage import TokenPrice
+from showhow.tools.read import MAX_PROMPT_CHARACTERS
+from showhow.tools.registry import get_tool
+from showhow.tools.tool import ToolContext, ToolResult
+from showhow.worlds.embedded.text import EmbeddedText, TextWriter
+from showhow.worlds.source import Article, World
 from tests.servers.model import Fails, ModelServer, Reply, Request, Says, Script
 from tests.tools.golden import same_as_golden
-from tools.read import MAX_PROMPT_CHARACTERS
-from tools.registry import get_tool
-from tools.tool import ToolContext, ToolResult
-from worlds.embedded.text import EmbeddedText, TextWriter
-from worlds.source import Article, World
 
 QUESTION = "What is her husband's work?"
 HUSBAND = "Her husband mends nets in a shed behind the harbour office."

@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tools.arguments import normalize_id, split_ids
-from tools.registry import get_tool
-from tools.tool import ToolContext
-from worlds.source import World
+from showhow.tools.arguments import normalize_id, split_ids
+from showhow.tools.registry import get_tool
+from showhow.tools.tool import ToolContext
+from showhow.worlds.source import World
 
 
 @pytest.mark.parametrize(

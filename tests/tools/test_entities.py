@@ -10,19 +10,19 @@ import pyoxigraph as ox
 import pytest
 import rdflib
 
-from fiction.generator.build import generate_world
-from fiction.universe.options import GenerationOptions
+from showhow.fiction.generator.build import generate_world
+from showhow.fiction.universe.options import GenerationOptions
+from showhow.tools.entities import DEFAULT_LIMIT, MAX_COUNTED_FACTS, MAX_LIMIT, MAX_RELATIONS
+from showhow.tools.registry import get_tool
+from showhow.tools.tool import Observation, ToolContext
+from showhow.worlds.build import WorldContents, build_world
+from showhow.worlds.folder import GRAPH_FOLDER
+from showhow.worlds.open import open_world
+from showhow.worlds.source import GraphSource, World
+from showhow.worlds.terms import DIRECT_NAMESPACE, ENTITY_NAMESPACE, RDFS_LABEL
 from tests.fixtures.harbour import must_not_encode
 from tests.servers import oxigraph as oxigraph_server
 from tests.worlds.live.graphs import KINDS, endpoint_of, live_graph, opened
-from tools.entities import DEFAULT_LIMIT, MAX_COUNTED_FACTS, MAX_LIMIT, MAX_RELATIONS
-from tools.registry import get_tool
-from tools.tool import Observation, ToolContext
-from worlds.build import WorldContents, build_world
-from worlds.folder import GRAPH_FOLDER
-from worlds.open import open_world
-from worlds.source import GraphSource, World
-from worlds.terms import DIRECT_NAMESPACE, ENTITY_NAMESPACE, RDFS_LABEL
 
 NEAR, LIVES_IN = "http://isle.example/near", "http://isle.example/livesIn"
 NORTHPOINT, SOUTH_BAY = "http://isle.example/Northpoint", "http://isle.example/SouthBay"

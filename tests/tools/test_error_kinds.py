@@ -9,16 +9,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from llm import errors
-from llm.client import ChatClient
-from llm.errors import ChatError, ChatRateLimited, ChatUnavailable
-from llm.structured_output import ReplyParseError
-from llm.types import ChatModel, ModelProfile
-from tools.arguments import ToolError
-from tools.limits import ToolLimits
-from tools.registry import get_tool
-from tools.tool import Observation, Tool, ToolContext
-from worlds.source import (
+from showhow.llm import errors
+from showhow.llm.client import ChatClient
+from showhow.llm.errors import ChatError, ChatRateLimited, ChatUnavailable
+from showhow.llm.structured_output import ReplyParseError
+from showhow.llm.types import ChatModel, ModelProfile
+from showhow.tools.arguments import ToolError
+from showhow.tools.limits import ToolLimits
+from showhow.tools.registry import get_tool
+from showhow.tools.tool import Observation, Tool, ToolContext
+from showhow.worlds.source import (
     AmbiguousTitle,
     ErrorKind,
     NotFound,

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from benchmarks.query_writing import (
+from showhow.benchmarks.query_writing import (
     PARTS,
     GraphFacts,
     fill_paraphrases,
@@ -16,14 +16,14 @@ from benchmarks.query_writing import (
     questions_from_hops,
     read_paraphrases,
 )
+from showhow.tools.registry import get_tool
+from showhow.tools.text_to_sparql.lexicon import GraphLexicon
+from showhow.tools.tool import Observation, ToolContext
+from showhow.worlds.build import WorldContents, build_world
+from showhow.worlds.open import open_world
+from showhow.worlds.source import Relation
 from tests.examples import examples
 from tests.fixtures.harbour import no_meaning
-from tools.registry import get_tool
-from tools.text_to_sparql.lexicon import GraphLexicon
-from tools.tool import Observation, ToolContext
-from worlds.build import WorldContents, build_world
-from worlds.open import open_world
-from worlds.source import Relation
 
 QUESTIONS = [
     # one relation

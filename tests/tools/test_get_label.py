@@ -1,7 +1,7 @@
 """The tool getLabel."""
 
-from tools.registry import get_tool
-from tools.tool import ToolContext
+from showhow.tools.registry import get_tool
+from showhow.tools.tool import ToolContext
 
 
 def test_labels_come_in_the_order_of_the_ids_for_entities_and_properties(without_encoder: ToolContext) -> None:

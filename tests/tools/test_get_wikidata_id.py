@@ -2,8 +2,8 @@
 
 import pytest
 
-from tools.registry import get_tool
-from tools.tool import ToolContext
+from showhow.tools.registry import get_tool
+from showhow.tools.tool import ToolContext
 
 
 @pytest.mark.parametrize("title", ["Ada Reed", "ada reed", "Captain Reed"])

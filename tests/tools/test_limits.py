@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.widgets.observation import MAX_ITEMS, build_observation_view
-from db.models import Step
-from fewshot_library.encoder import SentenceEncoder
-from reasoners.provenance import trace_argument_origins
-from tools.limits import (
+from showhow.app.widgets.observation import MAX_ITEMS, build_observation_view
+from showhow.db.models import Step
+from showhow.fewshot_library.encoder import SentenceEncoder
+from showhow.reasoners.provenance import trace_argument_origins
+from showhow.tools.limits import (
     MAX_STORED_DATA_CHARACTERS,
     MAX_STORED_TEXT_CHARACTERS,
     MAX_STORED_VALUE_CHARACTERS,
@@ -19,11 +19,11 @@ from tools.limits import (
     bound_text,
     cut_total,
 )
-from tools.registry import get_tool
-from tools.tool import Observation, ToolContext
-from worlds.article_files import read_articles
-from worlds.build import WorldContents, build_world
-from worlds.open import open_world
+from showhow.tools.registry import get_tool
+from showhow.tools.tool import Observation, ToolContext
+from showhow.worlds.article_files import read_articles
+from showhow.worlds.build import WorldContents, build_world
+from showhow.worlds.open import open_world
 
 SENTENCES = 60_000
 KEEPER = "The keeper of the last lighthouse is Zelda Quorn."

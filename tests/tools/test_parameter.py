@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, Field, create_model
 
-from tools.arguments import Parameter, parse_parameters
+from showhow.tools.arguments import Parameter, parse_parameters
 
 
 class Unit(Enum):

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 from jinja2 import UndefinedError
 
-from llm.prompts import PromptTemplates
+from showhow.llm.prompts import PromptTemplates
 
 FILES = sorted((Path(__file__).parents[2] / "tools" / "prompts").glob("*.jinja"))
 

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tools.read import Quote, find_quote
+from showhow.tools.read import Quote, find_quote
 
 SENTENCES = (
     "Ada Reed said: “I built ‘kites’ then.”",

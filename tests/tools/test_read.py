@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.reading import (
+from showhow.benchmarks.reading import (
     Ranker,
     ReadingQuestion,
     generate_questions,
@@ -17,13 +17,13 @@ from benchmarks.reading import (
     read_label_questions,
     read_supported_questions,
 )
-from fewshot_library.encoder import BUNDLED_MODEL, SentenceEncoder
-from fiction.universe.options import GenerationOptions
-from tools.read import TOP_SENTENCES, rank_sentences
-from tools.registry import get_tool
-from tools.tool import ToolContext
-from worlds.embedded.text import EmbeddedText, TextWriter
-from worlds.source import Article, World
+from showhow.fewshot_library.encoder import BUNDLED_MODEL, SentenceEncoder
+from showhow.fiction.universe.options import GenerationOptions
+from showhow.tools.read import TOP_SENTENCES, rank_sentences
+from showhow.tools.registry import get_tool
+from showhow.tools.tool import ToolContext
+from showhow.worlds.embedded.text import EmbeddedText, TextWriter
+from showhow.worlds.source import Article, World
 
 
 def test_the_sentence_with_the_answer_is_among_the_best(with_encoder: ToolContext) -> None:

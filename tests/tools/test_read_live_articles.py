@@ -5,19 +5,19 @@ from pathlib import Path
 
 import pytest
 
+from showhow.tools.registry import get_tool
+from showhow.tools.tool import ToolContext
+from showhow.worlds.live.http.client import RecordingHttpClient
+from showhow.worlds.live.http.request import Access, RequestPolicy, get_host
+from showhow.worlds.live.http.response_cache import RESPONSE_CACHE_FILE, ResponseCache
+from showhow.worlds.live.wiki.mediawiki import MediaWikiText
+from showhow.worlds.live.world import add_live_world
+from showhow.worlds.open import open_world
+from showhow.worlds.source import World
 from tests.fixtures.harbour import no_meaning
 from tests.servers.live_world import description
 from tests.servers.mediawiki import MediaWiki
 from tests.servers.sparql import SparqlServer
-from tools.registry import get_tool
-from tools.tool import ToolContext
-from worlds.live.http.client import RecordingHttpClient
-from worlds.live.http.request import Access, RequestPolicy, get_host
-from worlds.live.http.response_cache import RESPONSE_CACHE_FILE, ResponseCache
-from worlds.live.wiki.mediawiki import MediaWikiText
-from worlds.live.world import add_live_world
-from worlds.open import open_world
-from worlds.source import World
 
 
 @pytest.fixture(scope="module")

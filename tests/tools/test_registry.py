@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from tools.arguments import ToolError
-from tools.registry import (
+from showhow.tools.arguments import ToolError
+from showhow.tools.registry import (
     BUILT_IN_TOOLS,
     ToolRegistry,
     argument_label,
@@ -16,7 +16,7 @@ from tools.registry import (
     name_tools_by_title,
     tool_title,
 )
-from worlds.source import World
+from showhow.worlds.source import World
 
 SIX = ["wikisearch", "read", "getWikiDataID", "generateQuery", "runQuery", "getLabel"]
 GRAPH_STEPS = ["getRelationsAsHead", "getRelationsAsTail", "getTailEntities", "getHeadEntities"]
@@ -84,7 +84,7 @@ def test_an_unknown_name_lists_the_known_ones() -> None:
 def test_loading_the_tools_loads_no_model_and_no_langchain() -> None:
     heavy = "{'torch', 'sentence_transformers', 'transformers', 'langchain', 'langchain_core', 'pandas', 'sqlalchemy'}"
     subprocess.run(
-        [sys.executable, "-c", f"import sys, tools.registry; assert not {heavy} & set(sys.modules)"], check=True
+        [sys.executable, "-c", f"import sys, showhow.tools.registry; assert not {heavy} & set(sys.modules)"], check=True
     )
 
 

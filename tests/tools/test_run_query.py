@@ -5,9 +5,9 @@ import re
 
 import pytest
 
-from tools.registry import get_tool
-from tools.run_query import MAX_ROWS_SHOWN, format_value
-from tools.tool import Observation, ToolContext
+from showhow.tools.registry import get_tool
+from showhow.tools.run_query import MAX_ROWS_SHOWN, format_value
+from showhow.tools.tool import Observation, ToolContext
 
 DATE_TIME, DATE = "http://www.w3.org/2001/XMLSchema#dateTime", "http://www.w3.org/2001/XMLSchema#date"
 

@@ -1,7 +1,7 @@
 """The tool wikisearch."""
 
-from tools.registry import get_tool
-from tools.tool import ToolContext
+from showhow.tools.registry import get_tool
+from showhow.tools.tool import ToolContext
 
 
 def test_a_name_finds_its_article_first(without_encoder: ToolContext) -> None:

@@ -1,9 +1,9 @@
 """The tool websearch, and reading the pages of its results."""
 
+from showhow.tools.registry import get_tool
+from showhow.tools.tool import ToolContext
+from showhow.worlds.source import World
 from tests.fixtures.harbour import PAGES, must_not_encode
-from tools.registry import get_tool
-from tools.tool import ToolContext
-from worlds.source import World
 
 
 def test_a_page_is_found_with_its_address_and_read_by_it(webbed: World) -> None:

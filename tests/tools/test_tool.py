@@ -5,11 +5,11 @@ from typing import Annotated
 import numpy as np
 import pytest
 
-from tools.arguments import SPLIT_IDS_VALIDATOR, Accepts, ToolError
-from tools.external.config import ExternalToolsConfig, FunctionConfig
-from tools.registry import BUILT_IN_TOOLS, ToolRegistry
-from tools.tool import Observation, SourceKind, Tool, ToolContext
-from worlds.source import World
+from showhow.tools.arguments import SPLIT_IDS_VALIDATOR, Accepts, ToolError
+from showhow.tools.external.config import ExternalToolsConfig, FunctionConfig
+from showhow.tools.registry import BUILT_IN_TOOLS, ToolRegistry
+from showhow.tools.tool import Observation, SourceKind, Tool, ToolContext
+from showhow.worlds.source import World
 
 CONTEXT = ToolContext(World("empty"), lambda texts: np.zeros((len(texts), 1), np.float32))
 

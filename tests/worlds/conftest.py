@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from worlds.article_files import read_articles
-from worlds.build import WorldContents, build_world
-from worlds.embedded.graph import EmbeddedGraph
-from worlds.embedded.graph_client import QueryLimits
-from worlds.embedded.text import EmbeddedText
-from worlds.open import open_world
-from worlds.source import World
+from showhow.worlds.article_files import read_articles
+from showhow.worlds.build import WorldContents, build_world
+from showhow.worlds.embedded.graph import EmbeddedGraph
+from showhow.worlds.embedded.graph_client import QueryLimits
+from showhow.worlds.embedded.text import EmbeddedText
+from showhow.worlds.open import open_world
+from showhow.worlds.source import World
 
 HERE = Path(__file__).parent
 
@@ -19,7 +19,7 @@ HERE = Path(__file__).parent
 @pytest.fixture(autouse=True)
 def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     """Servers that fail on purpose are asked again soon; as often as ever, and after the time that a server names."""
-    monkeypatch.setattr("worlds.live.http.client._INITIAL_BACKOFF", 0.01)
+    monkeypatch.setattr("showhow.worlds.live.http.client._INITIAL_BACKOFF", 0.01)
 
 
 @pytest.fixture(scope="session")

@@ -11,11 +11,11 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+from showhow.worlds.article_files import ARTICLE_FORMATS, ENTITY_FIELDS, UnknownArticleFormat, read_articles
+from showhow.worlds.folder import WorldError
+from showhow.worlds.input_files import MalformedFile
+from showhow.worlds.source import Article
 from tests.examples import examples
-from worlds.article_files import ARTICLE_FORMATS, ENTITY_FIELDS, UnknownArticleFormat, read_articles
-from worlds.folder import WorldError
-from worlds.input_files import MalformedFile
-from worlds.source import Article
 
 in_any_file = settings(
     max_examples=examples(150), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]

@@ -14,13 +14,13 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+from showhow.worlds.article_files import read_articles
+from showhow.worlds.build import WorldContents, build_world, remove_half_built_worlds
+from showhow.worlds.folder import InvalidWorldName, WorldError, WorldExists, WorldNotFound, list_world_names
+from showhow.worlds.input_files import MalformedFile
+from showhow.worlds.open import list_worlds, open_world, read_world_metadata
+from showhow.worlds.source import Article
 from tests.examples import examples
-from worlds.article_files import read_articles
-from worlds.build import WorldContents, build_world, remove_half_built_worlds
-from worlds.folder import InvalidWorldName, WorldError, WorldExists, WorldNotFound, list_world_names
-from worlds.input_files import MalformedFile
-from worlds.open import list_worlds, open_world, read_world_metadata
-from worlds.source import Article
 
 ROOT = Path(__file__).resolve().parents[2]
 HERE = Path(__file__).parent
@@ -219,8 +219,8 @@ def test_the_world_hash_does_not_depend_on_the_hash_seed(tmp_path):
     program = """
 import sys
 from pathlib import Path
-from worlds.build import WorldContents, build_world, remove_half_built_worlds
-from worlds.article_files import read_articles
+from showhow.worlds.build import WorldContents, build_world, remove_half_built_worlds
+from showhow.worlds.article_files import read_articles
 here, home = Path(sys.argv[1]), Path(sys.argv[2])
 print(build_world(home, "w", WorldContents(read_articles(here / "isle.jsonl"), here / "isle.ttl"))["hash"])
 """
@@ -264,8 +264,8 @@ def test_a_killed_build_leaves_no_partial_world_and_the_next_build_removes_its_f
     program = """
 import sys, time
 from pathlib import Path
-from worlds.build import WorldContents, build_world, remove_half_built_worlds
-from worlds.source import Article
+from showhow.worlds.build import WorldContents, build_world, remove_half_built_worlds
+from showhow.worlds.source import Article
 def endless():
     for n in range(200):
         yield Article(f"Title {n}", ("x",))
@@ -300,8 +300,8 @@ def test_a_replacement_killed_between_its_renames_leaves_one_whole_world(worlds,
     program = """
 import os, signal, sys
 from pathlib import Path
-from worlds import build
-from worlds.source import Article
+from showhow.worlds import build
+from showhow.worlds.source import Article
 def killed(path, *_):
     if not (Path(sys.argv[1]) / "w-x").exists() or sys.argv[2] == "the second rename":
         os.kill(os.getpid(), signal.SIGKILL)
@@ -335,9 +335,9 @@ def test_a_full_disk_is_reported_in_one_sentence_and_leaves_no_files(worlds, tmp
     program = f"""
 import resource, sys
 from pathlib import Path
-from worlds.build import WorldContents, build_world, remove_half_built_worlds
-from worlds.folder import WorldError
-from worlds.source import Article
+from showhow.worlds.build import WorldContents, build_world, remove_half_built_worlds
+from showhow.worlds.folder import WorldError
+from showhow.worlds.source import Article
 graph = Path(sys.argv[2])
 resource.setrlimit(resource.RLIMIT_FSIZE, ({limit}, {limit}))
 try:

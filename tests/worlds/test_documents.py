@@ -10,13 +10,13 @@ from xml.sax.saxutils import escape
 
 import pytest
 
-from guard.input_bounds import FREE_EXPANSION_BYTES
-from worlds.article_files import read_articles
-from worlds.build import WorldContents, build_world
-from worlds.documents import MAX_ARCHIVE_FILES, UnreadableDocument, read_document
-from worlds.input_files import MalformedFile
-from worlds.open import open_world
-from worlds.source import Article
+from showhow.guard.input_bounds import FREE_EXPANSION_BYTES
+from showhow.worlds.article_files import read_articles
+from showhow.worlds.build import WorldContents, build_world
+from showhow.worlds.documents import MAX_ARCHIVE_FILES, UnreadableDocument, read_document
+from showhow.worlds.input_files import MalformedFile
+from showhow.worlds.open import open_world
+from showhow.worlds.source import Article
 
 W = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
 STYLES = f"""<w:styles {W}>

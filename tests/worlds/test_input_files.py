@@ -9,15 +9,15 @@ from pathlib import Path
 import psutil
 import pytest
 
-from evaluation.datasets import read_questions
-from fewshot_library.formats import read_traces
-from fewshot_library.formats.format import FormatError
-from fiction.phantomwiki.instance import import_instance
-from guard.files import open_regular
-from worlds.article_files import read_articles
-from worlds.build import WorldContents, build_world
-from worlds.folder import WorldError
-from worlds.input_files import MalformedFile, iter_lines, read_text_file
+from showhow.evaluation.datasets import read_questions
+from showhow.fewshot_library.formats import read_traces
+from showhow.fewshot_library.formats.format import FormatError
+from showhow.fiction.phantomwiki.instance import import_instance
+from showhow.guard.files import open_regular
+from showhow.worlds.article_files import read_articles
+from showhow.worlds.build import WorldContents, build_world
+from showhow.worlds.folder import WorldError
+from showhow.worlds.input_files import MalformedFile, iter_lines, read_text_file
 
 KINDS = ("a folder", "a named pipe", "a socket", "a device")
 
@@ -132,7 +132,7 @@ def test_a_literal_is_imported_up_to_16_mb_and_refused_beyond_in_one_sentence(tm
 def test_a_file_that_has_to_be_read_as_a_whole_is_bounded_also_when_it_is_packed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr("worlds.input_files.MAX_DOCUMENT_BYTES", 2**20)
+    monkeypatch.setattr("showhow.worlds.input_files.MAX_DOCUMENT_BYTES", 2**20)
     file = tmp_path / "bomb.json.gz"
     file.write_bytes(gzip.compress(b" " * 2**21))
     with pytest.raises(MalformedFile, match=r"bomb\.json\.gz: it is longer than 1 MB, and has to be read as a whole"):

@@ -4,11 +4,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from worlds import terms
-from worlds.build import WorldContents, build_world
-from worlds.neighbourhood import load_neighbourhood
-from worlds.open import open_world
-from worlds.source import GraphSource, NotFound
+from showhow.worlds import terms
+from showhow.worlds.build import WorldContents, build_world
+from showhow.worlds.neighbourhood import load_neighbourhood
+from showhow.worlds.open import open_world
+from showhow.worlds.source import GraphSource, NotFound
 
 PAIR = ("Q2", "Q3")
 

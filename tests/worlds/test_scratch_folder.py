@@ -9,13 +9,13 @@ from threading import Barrier, Thread
 
 import pytest
 
-from worlds.folder import ScratchFolder, claim_abandoned_folders
+from showhow.worlds.folder import ScratchFolder, claim_abandoned_folders
 
 ROOT = Path(__file__).resolve().parents[2]
 HOLD = """
 import sys
 from pathlib import Path
-from worlds.folder import ScratchFolder
+from showhow.worlds.folder import ScratchFolder
 folder = ScratchFolder(Path(sys.argv[1]), "x-", "held-name")
 (folder.path / "file").write_text("content")
 print(folder.path, flush=True)

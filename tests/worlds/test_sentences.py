@@ -3,7 +3,7 @@
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from worlds.sentences import split_sentences
+from showhow.worlds.sentences import split_sentences
 
 PIECES = st.sampled_from([*'aA.!?" \xa0\u2009\u3000\n\té中', "Dr.", "J. Reed", "sailed. She"])
 

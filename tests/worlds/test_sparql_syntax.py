@@ -4,8 +4,8 @@ import pyoxigraph as ox
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from showhow.worlds.sparql_syntax import quote_literal, tokenize_query
 from tests.examples import examples
-from worlds.sparql_syntax import quote_literal, tokenize_query
 
 EMPTY = ox.Store()
 

@@ -9,13 +9,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from guard.redaction import NOTHING_SECRET, Redactor
-from tools.arguments import Parameter, ToolError, parse_parameters
-from tools.external.output import JsonObject, ToolOutput, sanitize_json
-from tools.external.schema import ToolDescription, describe_usage
-from tools.limits import ToolLimits
-from tools.tool import Observation, Tool, ToolContext
-from worlds.source import ErrorKind
+from showhow.guard.redaction import NOTHING_SECRET, Redactor
+from showhow.tools.arguments import Parameter, ToolError, parse_parameters
+from showhow.tools.external.output import JsonObject, ToolOutput, sanitize_json
+from showhow.tools.external.schema import ToolDescription, describe_usage
+from showhow.tools.limits import ToolLimits
+from showhow.tools.tool import Observation, Tool, ToolContext
+from showhow.worlds.source import ErrorKind
 
 
 @dataclass(frozen=True, slots=True)

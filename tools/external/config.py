@@ -34,7 +34,7 @@ from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
-from tools.limits import DEFAULT_CHARACTERS, DEFAULT_SECONDS, ToolLimits
+from showhow.tools.limits import DEFAULT_CHARACTERS, DEFAULT_SECONDS, ToolLimits
 
 ConfigEntryT = TypeVar("ConfigEntryT", bound=BaseModel)
 TOOL_NAME_PATTERN = re.compile(r"[A-Za-z0-9_-]{1,64}")

@@ -8,15 +8,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from guard.confinement import (
+from showhow.guard.confinement import (
     Confinement,
     Protection,
     TreeLimits,
     describe_gaps,
     missing_protections,
 )
-from guard.proxy import HttpProxy
-from tools.external.config import DEFAULT_DISK_MEGABYTES, McpServerConfig
+from showhow.guard.proxy import HttpProxy
+from showhow.tools.external.config import DEFAULT_DISK_MEGABYTES, McpServerConfig
 
 _MAX_FUNCTION_PROCESSES = 300
 """Processes of all calls together; one call may have fewer (functions/protocol.py)."""

@@ -8,10 +8,10 @@ from langchain_core.tools import BaseTool, StructuredTool
 from pydantic import TypeAdapter
 from pydantic.errors import PydanticUserError
 
-from tools.arguments import ToolError
-from tools.external.output import ToolOutput, read_message
-from tools.external.schema import ToolDescription, check_schema
-from worlds.source import ErrorKind
+from showhow.tools.arguments import ToolError
+from showhow.tools.external.output import ToolOutput, read_message
+from showhow.tools.external.schema import ToolDescription, check_schema
+from showhow.worlds.source import ErrorKind
 
 
 def describe_langchain_tool(tool: BaseTool, name: str) -> ToolDescription:

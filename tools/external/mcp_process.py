@@ -19,11 +19,11 @@ from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStre
 from mcp.client.stdio import get_default_environment
 from mcp.shared.message import SessionMessage
 
-from guard.confinement import ConfinedLaunch, Confinement
-from guard.redaction import RedactingStream, Redactor
-from tools.arguments import ToolError
-from tools.external.message_bounds import MAX_MESSAGE_BYTES, MessageBounds
-from worlds.source import ErrorKind
+from showhow.guard.confinement import ConfinedLaunch, Confinement
+from showhow.guard.redaction import RedactingStream, Redactor
+from showhow.tools.arguments import ToolError
+from showhow.tools.external.message_bounds import MAX_MESSAGE_BYTES, MessageBounds
+from showhow.worlds.source import ErrorKind
 
 IncomingMessages = MemoryObjectReceiveStream[SessionMessage | Exception]
 OutgoingMessages = MemoryObjectSendStream[SessionMessage]

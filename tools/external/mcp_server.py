@@ -14,18 +14,18 @@ from langchain_core.messages import ToolMessage
 from mcp import McpError
 from mcp.types import CONNECTION_CLOSED
 
-from guard.redaction import Redactor, redactor_of
-from tools.arguments import ToolError, label_of_name
-from tools.external.adapter import ToolInvoker, ToolRegistration, adapt_tool
-from tools.external.config import TOOL_NAME_PATTERN, McpServerConfig
-from tools.external.confinement import ToolPlaces
-from tools.external.langchain_tool import describe_langchain_tool
-from tools.external.mcp_session import McpSession, McpSessionEnded, SessionLoop
-from tools.external.output import ToolOutput, read_message
-from tools.external.schema import check_arguments
-from tools.limits import summarize_exception
-from tools.tool import Tool, to_single_line
-from worlds.source import ErrorKind
+from showhow.guard.redaction import Redactor, redactor_of
+from showhow.tools.arguments import ToolError, label_of_name
+from showhow.tools.external.adapter import ToolInvoker, ToolRegistration, adapt_tool
+from showhow.tools.external.config import TOOL_NAME_PATTERN, McpServerConfig
+from showhow.tools.external.confinement import ToolPlaces
+from showhow.tools.external.langchain_tool import describe_langchain_tool
+from showhow.tools.external.mcp_session import McpSession, McpSessionEnded, SessionLoop
+from showhow.tools.external.output import ToolOutput, read_message
+from showhow.tools.external.schema import check_arguments
+from showhow.tools.limits import summarize_exception
+from showhow.tools.tool import Tool, to_single_line
+from showhow.worlds.source import ErrorKind
 
 RETRY_INTERVAL_SECONDS = 30.0
 """Seconds after which a failed start is tried again."""

@@ -28,22 +28,22 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.message import SessionMessage
 from mcp.types import AudioContent, CallToolResult, EmbeddedResource, TextContent, TextResourceContents
 
-from guard.destinations import SecretTable
-from guard.proxy import HttpProxy, choose_proxy
-from guard.redaction import Redactor
-from tools.arguments import ToolError
-from tools.external.config import McpServerConfig
-from tools.external.confinement import ToolPlaces
-from tools.external.mcp_process import (
+from showhow.guard.destinations import SecretTable
+from showhow.guard.proxy import HttpProxy, choose_proxy
+from showhow.guard.redaction import Redactor
+from showhow.tools.arguments import ToolError
+from showhow.tools.external.config import McpServerConfig
+from showhow.tools.external.confinement import ToolPlaces
+from showhow.tools.external.mcp_process import (
     IncomingMessages,
     OutgoingMessages,
     ServerCommand,
     ServerProcess,
     run_server_process,
 )
-from tools.external.message_bounds import MAX_MARKS, MAX_MESSAGE_BYTES, MessageBounds, count_marks
-from tools.limits import first_exception, summarize_exception
-from worlds.source import ErrorKind
+from showhow.tools.external.message_bounds import MAX_MARKS, MAX_MESSAGE_BYTES, MessageBounds, count_marks
+from showhow.tools.limits import first_exception, summarize_exception
+from showhow.worlds.source import ErrorKind
 
 ResultT = TypeVar("ResultT")
 CONNECT_TIMEOUT_SECONDS = 10.0

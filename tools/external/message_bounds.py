@@ -11,8 +11,8 @@ from mcp.shared.message import SessionMessage
 from mcp.types import JSONRPCMessage, JSONRPCResponse
 from pydantic_core import from_json
 
-from tools.arguments import ToolError
-from worlds.source import ErrorKind
+from showhow.tools.arguments import ToolError
+from showhow.worlds.source import ErrorKind
 
 MAX_MESSAGE_BYTES = 8_000_000
 """Maximum size of one message."""

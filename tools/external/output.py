@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic_core import to_jsonable_python
 
-from guard.redaction import NOTHING_SECRET, Redactor
-from tools.arguments import ToolError
-from worlds.text_normalization import replace_unstorable
+from showhow.guard.redaction import NOTHING_SECRET, Redactor
+from showhow.tools.arguments import ToolError
+from showhow.worlds.text_normalization import replace_unstorable
 
 if TYPE_CHECKING:
     from langchain_core.messages import ToolMessage

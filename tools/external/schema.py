@@ -8,9 +8,9 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, field_validator
 
-from guard.schemas import UncheckedValue, find_schema_error, find_violation, refers_elsewhere
-from tools.arguments import ToolError
-from worlds.source import ErrorKind
+from showhow.guard.schemas import UncheckedValue, find_schema_error, find_violation, refers_elsewhere
+from showhow.tools.arguments import ToolError
+from showhow.worlds.source import ErrorKind
 
 JsonObject = dict[str, Any]
 MAX_DESCRIPTION_CHARACTERS = 100_000

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from tools.text_to_sparql.lexicon import (
+from showhow.tools.text_to_sparql.lexicon import (
     GraphLexicon,
     GraphPath,
     PathAtom,
@@ -17,8 +17,8 @@ from tools.text_to_sparql.lexicon import (
     entity_term,
     load_graph_lexicon,
 )
-from tools.text_to_sparql.parse import parse_question
-from tools.text_to_sparql.queries import (
+from showhow.tools.text_to_sparql.parse import parse_question
+from showhow.tools.text_to_sparql.queries import (
     ParsedQuestion,
     PathChoice,
     QueryComposer,
@@ -26,9 +26,9 @@ from tools.text_to_sparql.queries import (
     QuestionBranch,
     ValueRestriction,
 )
-from tools.text_to_sparql.vocabulary import Anchor, find_anchors
-from tools.tool import EncodeFunction
-from worlds.lexicon.english import (
+from showhow.tools.text_to_sparql.vocabulary import Anchor, find_anchors
+from showhow.tools.tool import EncodeFunction
+from showhow.worlds.lexicon.english import (
     GENDERED_NOUNS,
     GENERIC_NOUNS,
     load_lexicon,
@@ -36,12 +36,12 @@ from worlds.lexicon.english import (
     split_words,
     stem_word,
 )
-from worlds.source import Entity, GraphSource, Relation, SourceTimeout
+from showhow.worlds.source import Entity, GraphSource, Relation, SourceTimeout
 
 MIN_SIMILARITY = 0.35
 CERTAIN_SIMILARITY = 0.85
 """From this on a phrase names a relation; below, "assistant director" is as near to "director" as real names are, which
-`python -m benchmarks query_writing` measures.
+`python -m showhow.benchmarks query_writing` measures.
 """
 MAX_RELATIONS = 4
 DISSIMILARITY_COST = 4.0

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import islice, product
 
-from tools.arguments import ToolError
-from worlds.lexicon.english import (
+from showhow.tools.arguments import ToolError
+from showhow.worlds.lexicon.english import (
     MIN_ROOT_LETTERS,
     LexicalEntry,
     PathExpression,
@@ -16,8 +16,8 @@ from worlds.lexicon.english import (
     phrase_key,
     word_root,
 )
-from worlds.source import ErrorKind, Relation
-from worlds.terms import format_node, format_predicate
+from showhow.worlds.source import ErrorKind, Relation
+from showhow.worlds.terms import format_node, format_predicate
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,17 +11,17 @@ from typing import Any
 
 from pydantic import BaseModel, Field, model_validator
 
-from llm.client import ChatClient
-from llm.errors import ChatError
-from llm.prompts import PromptTemplates
-from llm.structured_output import ReplyParseError, ReplyText, parse_reply, request_json_reply, split_reasoning
-from llm.types import Message
-from tools.text_to_sparql.lexicon import entity_term
-from tools.text_to_sparql.vocabulary import fetch_relations, load_vocabulary
-from tools.tool import EncodeFunction
-from worlds import terms
-from worlds.live.sparql.rewrite import apply_row_limit
-from worlds.source import (
+from showhow.llm.client import ChatClient
+from showhow.llm.errors import ChatError
+from showhow.llm.prompts import PromptTemplates
+from showhow.llm.structured_output import ReplyParseError, ReplyText, parse_reply, request_json_reply, split_reasoning
+from showhow.llm.types import Message
+from showhow.tools.text_to_sparql.lexicon import entity_term
+from showhow.tools.text_to_sparql.vocabulary import fetch_relations, load_vocabulary
+from showhow.tools.tool import EncodeFunction
+from showhow.worlds import terms
+from showhow.worlds.live.sparql.rewrite import apply_row_limit
+from showhow.worlds.source import (
     Cell,
     Entity,
     GraphSource,
@@ -31,7 +31,7 @@ from worlds.source import (
     RelationSearch,
     SourceTimeout,
 )
-from worlds.sparql_syntax import SparqlToken, TokenizedQuery, check_query, tokenize_query
+from showhow.worlds.sparql_syntax import SparqlToken, TokenizedQuery, check_query, tokenize_query
 
 TRIAL_ROWS = 10
 """Row limit of a trial; one row shows that the query has results."""

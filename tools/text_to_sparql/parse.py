@@ -3,13 +3,13 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from tools.text_to_sparql.lexicon import GraphLexicon, RelationMention
-from tools.text_to_sparql.queries import ParsedQuestion, QuestionBranch, ValueRestriction, to_iso_date
-from tools.text_to_sparql.scan import QuestionScan
-from tools.text_to_sparql.vocabulary import ASKING, QUESTION_WORDS, Anchor
-from worlds.lexicon import english
-from worlds.lexicon.english import phrase_key
-from worlds.lexicon.kinship import relates_people
+from showhow.tools.text_to_sparql.lexicon import GraphLexicon, RelationMention
+from showhow.tools.text_to_sparql.queries import ParsedQuestion, QuestionBranch, ValueRestriction, to_iso_date
+from showhow.tools.text_to_sparql.scan import QuestionScan
+from showhow.tools.text_to_sparql.vocabulary import ASKING, QUESTION_WORDS, Anchor
+from showhow.worlds.lexicon import english
+from showhow.worlds.lexicon.english import phrase_key
+from showhow.worlds.lexicon.kinship import relates_people
 
 MAX_OF_DISTANCE = 6
 """An "of" further before a name than this does not belong to it."""

@@ -4,12 +4,19 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from tools.text_to_sparql.lexicon import GraphLexicon, GraphPath, PathHop, RelationMention, entity_term, predicate_term
-from tools.text_to_sparql.vocabulary import Anchor
-from worlds import terms
-from worlds.lexicon.english import GENDERED_NOUNS, Comparison
-from worlds.source import Relation
-from worlds.sparql_syntax import quote_literal
+from showhow.tools.text_to_sparql.lexicon import (
+    GraphLexicon,
+    GraphPath,
+    PathHop,
+    RelationMention,
+    entity_term,
+    predicate_term,
+)
+from showhow.tools.text_to_sparql.vocabulary import Anchor
+from showhow.worlds import terms
+from showhow.worlds.lexicon.english import GENDERED_NOUNS, Comparison
+from showhow.worlds.source import Relation
+from showhow.worlds.sparql_syntax import quote_literal
 
 ANSWER_VARIABLE = "?answer"
 MALE_LABELS = ("male", "man", "boy", "trans man")

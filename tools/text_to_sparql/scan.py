@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
-from tools.text_to_sparql.lexicon import (
+from showhow.tools.text_to_sparql.lexicon import (
     GENDER_RELATION,
     GraphLexicon,
     GraphPath,
@@ -13,9 +13,9 @@ from tools.text_to_sparql.lexicon import (
     join_paths,
     merge_mentions,
 )
-from tools.text_to_sparql.vocabulary import ASKING, QUESTION_WORDS, Anchor, QuestionWords
-from worlds.lexicon import english
-from worlds.lexicon.english import load_lexicon, word_root
+from showhow.tools.text_to_sparql.vocabulary import ASKING, QUESTION_WORDS, Anchor, QuestionWords
+from showhow.worlds.lexicon import english
+from showhow.worlds.lexicon.english import load_lexicon, word_root
 
 PLACE_READING_COST = 1.0
 _SOURCES = ("of", "from")

@@ -9,10 +9,10 @@ from difflib import SequenceMatcher, get_close_matches
 from functools import cached_property
 from itertools import chain
 
-from tools.text_to_sparql.lexicon import GENDER_RELATION
-from worlds.embedded.text import strip_parenthesis
-from worlds.lexicon import english
-from worlds.lexicon.english import (
+from showhow.tools.text_to_sparql.lexicon import GENDER_RELATION
+from showhow.worlds.embedded.text import strip_parenthesis
+from showhow.worlds.lexicon import english
+from showhow.worlds.lexicon.english import (
     Comparison,
     PathExpression,
     PhraseKey,
@@ -21,7 +21,7 @@ from worlds.lexicon.english import (
     phrase_key,
     split_words,
 )
-from worlds.source import Entity, GraphSource, NotFound, Relation, Relations, RelationSearch
+from showhow.worlds.source import Entity, GraphSource, NotFound, Relation, Relations, RelationSearch
 
 MIN_SIMILARITY = 0.5
 MIN_SPELLING = 0.75

@@ -20,16 +20,16 @@ import pyoxigraph as ox
 import tantivy
 from tantivy import Occur, Query
 
-from guard.json_input import load_json
-from worlds import terms
-from worlds.embedded.graph_client import GraphWorker, QueryLimits
-from worlds.embedded.text import EmbeddedText
-from worlds.embedded.triple_terms import require_shallow_triple_terms
-from worlds.folder import GRAPH_FOLDER, NAMES_FOLDER, RELATIONS_FILE
-from worlds.input_files import DECOMPRESSION_ERRORS, MalformedFile, open_bytes, reading
-from worlds.source import Cell, Entity, NotFound, Relation, Relations, SourceTimeout, SourceUnavailable, Table
-from worlds.sparql_syntax import check_query
-from worlds.text_normalization import (
+from showhow.guard.json_input import load_json
+from showhow.worlds import terms
+from showhow.worlds.embedded.graph_client import GraphWorker, QueryLimits
+from showhow.worlds.embedded.text import EmbeddedText
+from showhow.worlds.embedded.triple_terms import require_shallow_triple_terms
+from showhow.worlds.folder import GRAPH_FOLDER, NAMES_FOLDER, RELATIONS_FILE
+from showhow.worlds.input_files import DECOMPRESSION_ERRORS, MalformedFile, open_bytes, reading
+from showhow.worlds.source import Cell, Entity, NotFound, Relation, Relations, SourceTimeout, SourceUnavailable, Table
+from showhow.worlds.sparql_syntax import check_query
+from showhow.worlds.text_normalization import (
     ANALYZER_NAME,
     build_analyzer,
     normalize_name,

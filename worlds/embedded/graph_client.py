@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from worlds.source import QueryRefused, SourceError, SourceTimeout, SourceUnavailable
-from worlds.sparql_syntax import shorten_parser_message
+from showhow.worlds.source import QueryRefused, SourceError, SourceTimeout, SourceUnavailable
+from showhow.worlds.sparql_syntax import shorten_parser_message
 
 _START_TIMEOUT = 20.0
 """Seconds within which a new process must have opened its graph."""
@@ -91,8 +91,9 @@ class GraphWorker:
         if self._process is None:
             command = [
                 sys.executable,
+                "-P",
                 "-m",
-                "worlds.embedded.graph_process",
+                "showhow.worlds.embedded.graph_process",
                 str(self._folder),
                 str(self._limits.memory_bytes),
             ]

@@ -1,4 +1,4 @@
-"""The process that answers queries to one graph: `python -m worlds.embedded.graph_process FOLDER MEMORY_BYTES`.
+"""The process that answers queries to one graph: `python -m showhow.worlds.embedded.graph_process FOLDER MEMORY_BYTES`.
 
 Writes {} when it has opened the graph; then reads one JSON request a line and writes one JSON reply a line:
     {"sparql", "rows", "bytes", "seconds"}  ->  {"columns", "rows", "truncated"} or {"boolean"}
@@ -21,8 +21,8 @@ from typing import Any
 
 import pyoxigraph as ox
 
-from guard.limits import disable_network
-from worlds import terms
+from showhow.guard.limits import disable_network
+from showhow.worlds import terms
 
 _GRACE_SECONDS = 2.0
 """Seconds past its time limit after which a query ends its process, even if the parent is gone."""

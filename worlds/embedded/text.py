@@ -8,8 +8,8 @@ from pathlib import Path
 import tantivy
 from tantivy import Occur, Query
 
-from worlds.source import Article, NotFound, SearchHit, SourceUnavailable, WebHit, WebPage
-from worlds.text_normalization import (
+from showhow.worlds.source import Article, NotFound, SearchHit, SourceUnavailable, WebHit, WebPage
+from showhow.worlds.text_normalization import (
     ANALYZER_NAME,
     STOP_WORDS,
     build_analyzer,

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
-from worlds.input_files import MalformedFile, open_bytes, reading
+from showhow.worlds.input_files import MalformedFile, open_bytes, reading
 
 MAX_TRIPLE_TERM_DEPTH = 256
 _OPENING, _CLOSING = b"<<(", b")>>"

@@ -10,7 +10,7 @@ from importlib import resources
 from itertools import chain
 from typing import Any
 
-from worlds.text_normalization import STOP_WORDS
+from showhow.worlds.text_normalization import STOP_WORDS
 
 MALE, FEMALE = "male", "female"
 POSSESSIVE_SUFFIX = "'s"
@@ -398,7 +398,7 @@ def _name_sides(form: str, words: Mapping[PhraseKey, LexicalEntry]) -> Iterator[
 
 @cache
 def _read_table() -> dict[str, Any]:
-    return tomllib.loads(resources.files("worlds.lexicon").joinpath("english.toml").read_text(encoding="utf-8"))
+    return tomllib.loads(resources.files("showhow.worlds.lexicon").joinpath("english.toml").read_text(encoding="utf-8"))
 
 
 @cache

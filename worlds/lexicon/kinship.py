@@ -5,7 +5,14 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 
-from worlds.lexicon.english import LexicalEntry, PathExpression, PathSegment, RelationTerm, load_lexicon, phrase_key
+from showhow.worlds.lexicon.english import (
+    LexicalEntry,
+    PathExpression,
+    PathSegment,
+    RelationTerm,
+    load_lexicon,
+    phrase_key,
+)
 
 _QUESTION_WORDS = ("who", "when", "where")
 _MAX_NAME_WORDS = 6

@@ -5,7 +5,7 @@ Presets are descriptions of live worlds that come with Showhow, one world.toml e
 
 from pathlib import Path
 
-from worlds.folder import WorldError
+from showhow.worlds.folder import WorldError
 
 PRESETS_FOLDER = Path(__file__).parent / "presets"
 

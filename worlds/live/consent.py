@@ -8,9 +8,9 @@ import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from guard.destinations import Grant, parse_origin
-from worlds.folder import WorldError
-from worlds.live.description import LiveWorldConfig
+from showhow.guard.destinations import Grant, parse_origin
+from showhow.worlds.folder import WorldError
+from showhow.worlds.live.description import LiveWorldConfig
 
 CONSENT_FILE = "consent.json"
 

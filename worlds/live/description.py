@@ -17,10 +17,10 @@ from urllib.parse import urlsplit
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, ValidationError, model_validator
 from pydantic_core import ErrorDetails
 
-from worlds import terms
-from worlds.folder import LIVE_KIND, WorldError
-from worlds.live.http.rate_limiter import WIKIMEDIA, find_operator
-from worlds.live.http.request import RequestPolicy, get_host
+from showhow.worlds import terms
+from showhow.worlds.folder import LIVE_KIND, WorldError
+from showhow.worlds.live.http.rate_limiter import WIKIMEDIA, find_operator
+from showhow.worlds.live.http.request import RequestPolicy, get_host
 
 QueryMethod = Literal["GET", "POST form", "POST direct"]
 LabelSource = Literal["service", "rdfs:label", "api"]

@@ -14,12 +14,12 @@ from typing import Any
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-from guard.worker import WorkFailed, run_bounded
-from worlds.live.http.request import HttpResponse, InvalidResponse, get_host
-from worlds.live.wiki.page import HIDDEN_STYLE_PATTERN, PARSE_LIMITS, PageTextReader
-from worlds.sentences import split_sentences
-from worlds.source import SourceTimeout, WebPage
-from worlds.text_normalization import replace_unstorable, truncate_text
+from showhow.guard.worker import WorkFailed, run_bounded
+from showhow.worlds.live.http.request import HttpResponse, InvalidResponse, get_host
+from showhow.worlds.live.wiki.page import HIDDEN_STYLE_PATTERN, PARSE_LIMITS, PageTextReader
+from showhow.worlds.sentences import split_sentences
+from showhow.worlds.source import SourceTimeout, WebPage
+from showhow.worlds.text_normalization import replace_unstorable, truncate_text
 
 HTML_TYPE, TEXT_TYPE = "text/html", "text/plain"
 MAX_TITLE_LENGTH = 300

@@ -11,9 +11,9 @@ from html import unescape
 from typing import Any
 from urllib.parse import quote, urlencode, urlsplit, urlunsplit
 
-from worlds.live.description import WebTable
-from worlds.live.http.client import RecordingHttpClient
-from worlds.live.http.request import (
+from showhow.worlds.live.description import WebTable
+from showhow.worlds.live.http.client import RecordingHttpClient
+from showhow.worlds.live.http.request import (
     HttpRequest,
     HttpResponse,
     HttpStatusError,
@@ -22,10 +22,10 @@ from worlds.live.http.request import (
     get_host,
     require_complete_json,
 )
-from worlds.live.http.response_cache import ResponseCache
-from worlds.live.web_page import HTML_TYPE, TEXT_TYPE, parse_date, read_web_page
-from worlds.source import NotFound, WebHit, WebPage
-from worlds.text_normalization import replace_surrogates, replace_unstorable, truncate_text
+from showhow.worlds.live.http.response_cache import ResponseCache
+from showhow.worlds.live.web_page import HTML_TYPE, TEXT_TYPE, parse_date, read_web_page
+from showhow.worlds.source import NotFound, WebHit, WebPage
+from showhow.worlds.text_normalization import replace_surrogates, replace_unstorable, truncate_text
 
 MAX_RESULT_PAGES = 3
 """Pages of results that one search requests at most."""

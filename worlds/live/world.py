@@ -5,19 +5,19 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from guard.destinations import SecretTable
-from worlds.folder import WORLD_FILE, WorldError, WorldExists, new_world_folder
-from worlds.live.consent import load_former_consent, variables_sent_to
-from worlds.live.description import LiveWorldConfig, SparqlEndpoint, WebTable, parse_live_config
-from worlds.live.http.client import RecordingHttpClient
-from worlds.live.http.request import Access, get_host
-from worlds.live.http.response_cache import RESPONSE_CACHE_FILE, ResponseCache
-from worlds.live.sparql.graph import SparqlGraph
-from worlds.live.sparql.protocol import SparqlClient
-from worlds.live.web_search import LiveWeb
-from worlds.live.wiki.mediawiki import MediaWikiText
-from worlds.live.wiki.wikibase import WikibaseApi
-from worlds.source import SourceUnavailable, World
+from showhow.guard.destinations import SecretTable
+from showhow.worlds.folder import WORLD_FILE, WorldError, WorldExists, new_world_folder
+from showhow.worlds.live.consent import load_former_consent, variables_sent_to
+from showhow.worlds.live.description import LiveWorldConfig, SparqlEndpoint, WebTable, parse_live_config
+from showhow.worlds.live.http.client import RecordingHttpClient
+from showhow.worlds.live.http.request import Access, get_host
+from showhow.worlds.live.http.response_cache import RESPONSE_CACHE_FILE, ResponseCache
+from showhow.worlds.live.sparql.graph import SparqlGraph
+from showhow.worlds.live.sparql.protocol import SparqlClient
+from showhow.worlds.live.web_search import LiveWeb
+from showhow.worlds.live.wiki.mediawiki import MediaWikiText
+from showhow.worlds.live.wiki.wikibase import WikibaseApi
+from showhow.worlds.source import SourceUnavailable, World
 
 LIMITS_FOLDER = ".requests"
 """In the folder of all worlds: where the processes of one home count their requests together."""

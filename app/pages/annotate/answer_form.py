@@ -4,9 +4,9 @@ from functools import partial
 
 import streamlit as st
 
-from app.pages.annotate.composer import REASON_FIELD, StepComposer, show_argument_field, value_field_name
-from db.answer_formats import AnswerKind
-from db.unanswerable import UnanswerableReason, write_unanswerable
+from showhow.app.pages.annotate.composer import REASON_FIELD, StepComposer, show_argument_field, value_field_name
+from showhow.db.answer_formats import AnswerKind
+from showhow.db.unanswerable import UnanswerableReason, write_unanswerable
 
 
 def show_answer_form(composer: StepComposer) -> None:

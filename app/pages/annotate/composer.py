@@ -11,19 +11,19 @@ from typing import Any
 
 import streamlit as st
 
-from app.widgets.observation import NUMBER
-from app.widgets.page_layout import escape_markdown, format_sentence
-from app.widgets.table import shorten
-from db.answer_formats import AnswerFormat, AnswerKind
-from db.models import Draft, Step
-from db.review import ReturnedWork
-from db.trace_record import TraceRecord
-from db.types import dump_json, load_json
-from db.unanswerable import read_unanswerable, write_unanswerable
-from reasoners.mentions import NameLookup, find_values
-from tools.arguments import Parameter, parse_parameters
-from tools.registry import name_tools_by_title
-from tools.tool import SourceKind, Tool
+from showhow.app.widgets.observation import NUMBER
+from showhow.app.widgets.page_layout import escape_markdown, format_sentence
+from showhow.app.widgets.table import shorten
+from showhow.db.answer_formats import AnswerFormat, AnswerKind
+from showhow.db.models import Draft, Step
+from showhow.db.review import ReturnedWork
+from showhow.db.trace_record import TraceRecord
+from showhow.db.types import dump_json, load_json
+from showhow.db.unanswerable import read_unanswerable, write_unanswerable
+from showhow.reasoners.mentions import NameLookup, find_values
+from showhow.tools.arguments import Parameter, parse_parameters
+from showhow.tools.registry import name_tools_by_title
+from showhow.tools.tool import SourceKind, Tool
 
 MULTILINE_PARAMETERS = frozenset({"sparql"})
 MAX_RADIO_OPTIONS = 4

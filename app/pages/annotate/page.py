@@ -9,39 +9,39 @@ from uuid import UUID
 import streamlit as st
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
-from app.pages.annotate.answer_form import show_answer_form
-from app.pages.annotate.composer import (
+from showhow.app.pages.annotate.answer_form import show_answer_form
+from showhow.app.pages.annotate.composer import (
     StepComposer,
     list_takers,
     seed_composer,
     show_step_form,
     typed_field_classes,
 )
-from app.pages.annotate.queue_header import fork_returned_trace, show_queue_header
-from app.pages.annotate.recorder import AnnotationRecorder, choose_tool
-from app.widgets.autosave import mount_autosave
-from app.widgets.choices import show_missing_tools, show_retry
-from app.widgets.notebook import show_trace
-from app.widgets.page_layout import escape_markdown, format_sentence
-from app.widgets.person import acting_services
-from app.widgets.queue import OpenedTrace, current_project, current_trace, postpone_trace, show_task
-from app.widgets.repeatability import remember_state, show_repeatability
-from app.widgets.step_notes import show_history_button, show_requested_note_dialog
-from app.widgets.url_state import clear_url_parameters
-from db import recording, review, verifications
-from db.database import Database
-from db.gold_visibility import is_gold_visible
-from db.models import Project
-from db.review import ReturnedWork
-from db.trace_record import TraceRecord
-from db.verifications import VerificationOutcome
-from reasoners.mentions import name_lookup
-from reasoners.registry import reasoner_title
-from runs.services import Services
-from tools.arguments import ToolError
-from tools.tool import Tool
-from worlds.folder import WorldError
-from worlds.source import SourceError, World
+from showhow.app.pages.annotate.queue_header import fork_returned_trace, show_queue_header
+from showhow.app.pages.annotate.recorder import AnnotationRecorder, choose_tool
+from showhow.app.widgets.autosave import mount_autosave
+from showhow.app.widgets.choices import show_missing_tools, show_retry
+from showhow.app.widgets.notebook import show_trace
+from showhow.app.widgets.page_layout import escape_markdown, format_sentence
+from showhow.app.widgets.person import acting_services
+from showhow.app.widgets.queue import OpenedTrace, current_project, current_trace, postpone_trace, show_task
+from showhow.app.widgets.repeatability import remember_state, show_repeatability
+from showhow.app.widgets.step_notes import show_history_button, show_requested_note_dialog
+from showhow.app.widgets.url_state import clear_url_parameters
+from showhow.db import recording, review, verifications
+from showhow.db.database import Database
+from showhow.db.gold_visibility import is_gold_visible
+from showhow.db.models import Project
+from showhow.db.review import ReturnedWork
+from showhow.db.trace_record import TraceRecord
+from showhow.db.verifications import VerificationOutcome
+from showhow.reasoners.mentions import name_lookup
+from showhow.reasoners.registry import reasoner_title
+from showhow.runs.services import Services
+from showhow.tools.arguments import ToolError
+from showhow.tools.tool import Tool
+from showhow.worlds.folder import WorldError
+from showhow.worlds.source import SourceError, World
 
 
 def find_failure(database: Database, trace_id: UUID | None, project: Project) -> VerificationOutcome | None:

@@ -9,24 +9,24 @@ from uuid import UUID
 
 import streamlit as st
 
-from app import removals
-from app.widgets.dialog_acts import act_in_dialog, forget_outcome, show_outcome
-from app.widgets.guidelines import show_guidelines
-from app.widgets.manage import show_manage_button, show_removal_notice
-from app.widgets.page_layout import escape_html, escape_markdown, format_when
-from app.widgets.queue import OpenedTrace, current_project, discarded_traces, postpone_trace
-from app.widgets.url_state import clear_url_parameters
-from db import own_questions, projects, queue, recording, traces, users, verifications
-from db.database import Database
-from db.gold_visibility import is_gold_visible
-from db.models import Project, Trace, User
-from db.removal_kinds import Kind
-from db.trace_record import TraceRecord
-from db.users import ADMIN
-from evaluation.repairs import VerificationFailure, list_open_failures
-from evaluation.value_format import format_count
-from runs.ask import FreeQuestion
-from runs.services import Services
+from showhow.app import removals
+from showhow.app.widgets.dialog_acts import act_in_dialog, forget_outcome, show_outcome
+from showhow.app.widgets.guidelines import show_guidelines
+from showhow.app.widgets.manage import show_manage_button, show_removal_notice
+from showhow.app.widgets.page_layout import escape_html, escape_markdown, format_when
+from showhow.app.widgets.queue import OpenedTrace, current_project, discarded_traces, postpone_trace
+from showhow.app.widgets.url_state import clear_url_parameters
+from showhow.db import own_questions, projects, queue, recording, traces, users, verifications
+from showhow.db.database import Database
+from showhow.db.gold_visibility import is_gold_visible
+from showhow.db.models import Project, Trace, User
+from showhow.db.removal_kinds import Kind
+from showhow.db.trace_record import TraceRecord
+from showhow.db.users import ADMIN
+from showhow.evaluation.repairs import VerificationFailure, list_open_failures
+from showhow.evaluation.value_format import format_count
+from showhow.runs.ask import FreeQuestion
+from showhow.runs.services import Services
 
 MAX_LISTED_REPAIRS = 50
 

@@ -9,7 +9,7 @@ from uuid import UUID
 
 import streamlit as st
 
-from app.pages.annotate.composer import (
+from showhow.app.pages.annotate.composer import (
     MULTILINE_PARAMETERS,
     REASON_FIELD,
     StepComposer,
@@ -17,22 +17,22 @@ from app.pages.annotate.composer import (
     argument_field_name,
     value_field_name,
 )
-from app.widgets.notebook import larger_limit
-from app.widgets.queue import OpenedTrace
-from db import recording, traces, users
-from db.database import StoreError
-from db.models import Draft, Step, User
-from db.trace_record import TraceRecord
-from db.types import seconds_since
-from llm.profiles import ProfileError
-from reasoners.linking import trace_external_origins
-from reasoners.provenance import trace_argument_origins
-from runs.recorders import PersonRecorder, ToolCaller, complete_tool_call, execute_step, run_to_completion
-from runs.services import Services
-from tools.tool import SourceKind, Tool, ToolResult
-from worlds.folder import WorldError
-from worlds.source import ErrorKind, SourceError
-from worlds.terms import format_node, format_predicate
+from showhow.app.widgets.notebook import larger_limit
+from showhow.app.widgets.queue import OpenedTrace
+from showhow.db import recording, traces, users
+from showhow.db.database import StoreError
+from showhow.db.models import Draft, Step, User
+from showhow.db.trace_record import TraceRecord
+from showhow.db.types import seconds_since
+from showhow.llm.profiles import ProfileError
+from showhow.reasoners.linking import trace_external_origins
+from showhow.reasoners.provenance import trace_argument_origins
+from showhow.runs.recorders import PersonRecorder, ToolCaller, complete_tool_call, execute_step, run_to_completion
+from showhow.runs.services import Services
+from showhow.tools.tool import SourceKind, Tool, ToolResult
+from showhow.worlds.folder import WorldError
+from showhow.worlds.source import ErrorKind, SourceError
+from showhow.worlds.terms import format_node, format_predicate
 
 ChangeResult = TypeVar("ChangeResult")
 MAX_IDLE_SECONDS = 30.0

@@ -2,12 +2,12 @@
 
 import re
 
-from app.widgets.choices import parse_place, place_to_ask
-from db import libraries, projects
-from db.database import Database
-from db.libraries import DemonstrationFilter
-from db.repetitions import OTHER_NAMES
-from db.unanswerable import find_gold_reason
+from showhow.app.widgets.choices import parse_place, place_to_ask
+from showhow.db import libraries, projects
+from showhow.db.database import Database
+from showhow.db.libraries import DemonstrationFilter
+from showhow.db.repetitions import OTHER_NAMES
+from showhow.db.unanswerable import find_gold_reason
 
 EXAMPLE_COUNT = 3
 SCAN_LIMIT = 200

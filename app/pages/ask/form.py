@@ -8,25 +8,25 @@ from uuid import UUID
 
 import streamlit as st
 
-from app.field_docstrings import read_field_docstrings
-from app.widgets.choices import list_library_references, list_places_to_ask, parse_place, place_to_ask
-from app.widgets.page_layout import escape_markdown, format_sentence
-from app.widgets.selection_form import selection_label
-from db.database import Database
-from db.models import Project
-from db.run_spec import DEFAULT_MAX_SECONDS, MODEL_SKILLS, RunLimits, RunSpec
-from db.trace_record import TraceRecord
-from db.traces import load_trace
-from evaluation.answer_notation import find_project_notation
-from evaluation.gold_comparison import find_gold_responder
-from evaluation.skill_sources import ASK_SKILLS, SKILL_SOURCES
-from llm.types import DEFAULT_PROFILE_NAME, ModelProfile
-from reasoners.humaniq.options import OPTION_CHOICES, AgentOptions, list_selections
-from reasoners.registry import REASONERS, ReasonerEntry, default_reasoner, reasoner_title
-from runs.ask import ActiveRun, AskRequest
-from runs.preparation import find_entry, needs_model
-from runs.services import Services
-from tools.arguments import label_of_name
+from showhow.app.field_docstrings import read_field_docstrings
+from showhow.app.widgets.choices import list_library_references, list_places_to_ask, parse_place, place_to_ask
+from showhow.app.widgets.page_layout import escape_markdown, format_sentence
+from showhow.app.widgets.selection_form import selection_label
+from showhow.db.database import Database
+from showhow.db.models import Project
+from showhow.db.run_spec import DEFAULT_MAX_SECONDS, MODEL_SKILLS, RunLimits, RunSpec
+from showhow.db.trace_record import TraceRecord
+from showhow.db.traces import load_trace
+from showhow.evaluation.answer_notation import find_project_notation
+from showhow.evaluation.gold_comparison import find_gold_responder
+from showhow.llm.types import DEFAULT_PROFILE_NAME, ModelProfile
+from showhow.oracles.skill_sources import ASK_SKILLS, SKILL_SOURCES
+from showhow.reasoners.humaniq.options import OPTION_CHOICES, AgentOptions, list_selections
+from showhow.reasoners.registry import REASONERS, ReasonerEntry, default_reasoner, reasoner_title
+from showhow.runs.ask import ActiveRun, AskRequest
+from showhow.runs.preparation import find_entry, needs_model
+from showhow.runs.services import Services
+from showhow.tools.arguments import label_of_name
 
 DEMONSTRATION, MODEL = "demonstration", "model"
 ANSWER_MODES = {DEMONSTRATION: "Replay (no model)", MODEL: "Language model"}

@@ -5,31 +5,31 @@ from uuid import UUID
 
 import streamlit as st
 
-from app.pages.ask.examples import SCAN_LIMIT, find_examples
-from app.pages.ask.form import seed_ask_form, show_ask_form
-from app.pages.ask.run_view import rerun, show_run, start_ask
-from app.pages.library.demonstrations import open_demonstration
-from app.widgets.autosave import mount_question_autosave
-from app.widgets.manage import show_removal_notice, show_run_button
-from app.widgets.page_layout import escape_html, escape_markdown, format_sentence, format_when, show_head
-from app.widgets.person import acting_services, current_user
-from app.widgets.queue import current_project
-from app.widgets.selection_form import render_pick_reasons
-from app.widgets.url_state import open_run
-from db import runs, traces
-from db.database import Database, RowNotFound
-from db.model_calls import list_model_calls, load_prompt
-from db.models import ModelCall, User
-from db.runs import ASK_RUN_NAME
-from db.trace_record import TraceRecord
-from db.unsent_questions import find_unsent_question, forget_unsent_question
-from evaluation.value_format import format_count
-from llm.profiles import ProfileError
-from reasoners.registry import REASONERS, ReasonerEntry, reasoner_title
-from reasoners.replay.derivations import DERIVATIONS
-from runs.ask import ASK_ERRORS
-from runs.preparation import find_entry
-from runs.services import Services
+from showhow.app.pages.ask.examples import SCAN_LIMIT, find_examples
+from showhow.app.pages.ask.form import seed_ask_form, show_ask_form
+from showhow.app.pages.ask.run_view import rerun, show_run, start_ask
+from showhow.app.pages.library.demonstrations import open_demonstration
+from showhow.app.widgets.autosave import mount_question_autosave
+from showhow.app.widgets.manage import show_removal_notice, show_run_button
+from showhow.app.widgets.page_layout import escape_html, escape_markdown, format_sentence, format_when, show_head
+from showhow.app.widgets.person import acting_services, current_user
+from showhow.app.widgets.queue import current_project
+from showhow.app.widgets.selection_form import render_pick_reasons
+from showhow.app.widgets.url_state import open_run
+from showhow.db import runs, traces
+from showhow.db.database import Database, RowNotFound
+from showhow.db.model_calls import list_model_calls, load_prompt
+from showhow.db.models import ModelCall, User
+from showhow.db.runs import ASK_RUN_NAME
+from showhow.db.trace_record import TraceRecord
+from showhow.db.unsent_questions import find_unsent_question, forget_unsent_question
+from showhow.evaluation.value_format import format_count
+from showhow.llm.profiles import ProfileError
+from showhow.reasoners.registry import REASONERS, ReasonerEntry, reasoner_title
+from showhow.reasoners.replay.derivations import DERIVATIONS
+from showhow.runs.ask import ASK_ERRORS
+from showhow.runs.preparation import find_entry
+from showhow.runs.services import Services
 
 TRACE, DEMONSTRATIONS, PROMPT, SETTINGS = "Trace", "Demonstrations", "Prompt", "Settings"
 RUN_VIEWS = (TRACE, DEMONSTRATIONS, PROMPT, SETTINGS)

@@ -19,11 +19,11 @@ import pyarrow as pa
 import streamlit as st
 from pydantic import BaseModel
 
-from app.field_docstrings import read_field_docstrings
-from app.widgets.page_layout import escape_markdown
-from db.models import Step
-from reasoners.skills.skill import Skill, read_reply
-from reasoners.skills.values import GraphFact
+from showhow.app.field_docstrings import read_field_docstrings
+from showhow.app.widgets.page_layout import escape_markdown
+from showhow.db.models import Step
+from showhow.reasoners.skills.skill import Skill, read_reply
+from showhow.reasoners.skills.values import GraphFact
 
 TEXT, NUMBER, FLAG, CHOICE, LIST, TABLE, OBJECT, JSON_TEXT = (
     "text", "number", "flag", "choice", "list", "table", "object", "json",

@@ -10,28 +10,28 @@ from uuid import UUID
 
 import streamlit as st
 
-from app.pages.ask.form import spec_in_form, start_run
-from app.pages.ask.reply_form import FormButton, show_reply_form
-from app.widgets.choices import compare_on_request
-from app.widgets.notebook import format_run_cost, format_trace_cost, show_trace, status_label
-from app.widgets.page_layout import escape_html, escape_markdown, format_sentence
-from app.widgets.queue import current_project
-from app.widgets.url_state import open_run
-from db import projects, runs, traces, users
-from db.database import Database, StoreError
-from db.models import UNFINISHED_ENDINGS, Step, User
-from db.trace_record import TraceRecord
-from db.types import seconds_since
-from db.unanswerable import normalize_unanswerable
-from evaluation.gold_comparison import find_gold_responder
-from evaluation.value_format import format_count, format_seconds
-from reasoners.answers.extraction import find_evidence_steps
-from reasoners.answers.normalization import ALL_AGREE, TWO_AGREE
-from reasoners.registry import REASONERS, reasoner_title
-from runs.active_runs import BackgroundRun
-from runs.ask import ASK_ERRORS, AskRequest, FreeQuestion, begin_run, is_running
-from runs.preparation import find_entry
-from runs.resume import (
+from showhow.app.pages.ask.form import spec_in_form, start_run
+from showhow.app.pages.ask.reply_form import FormButton, show_reply_form
+from showhow.app.widgets.choices import compare_on_request
+from showhow.app.widgets.notebook import format_run_cost, format_trace_cost, show_trace, status_label
+from showhow.app.widgets.page_layout import escape_html, escape_markdown, format_sentence
+from showhow.app.widgets.queue import current_project
+from showhow.app.widgets.url_state import open_run
+from showhow.db import projects, runs, traces, users
+from showhow.db.database import Database, StoreError
+from showhow.db.models import UNFINISHED_ENDINGS, Step, User
+from showhow.db.trace_record import TraceRecord
+from showhow.db.types import seconds_since
+from showhow.db.unanswerable import normalize_unanswerable
+from showhow.evaluation.gold_comparison import find_gold_responder
+from showhow.evaluation.value_format import format_count, format_seconds
+from showhow.reasoners.answers.extraction import find_evidence_steps
+from showhow.reasoners.answers.normalization import ALL_AGREE, TWO_AGREE
+from showhow.reasoners.registry import REASONERS, reasoner_title
+from showhow.runs.active_runs import BackgroundRun
+from showhow.runs.ask import ASK_ERRORS, AskRequest, FreeQuestion, begin_run, is_running
+from showhow.runs.preparation import find_entry
+from showhow.runs.resume import (
     WrittenReply,
     list_awaited_steps,
     rerun_from_step,
@@ -39,7 +39,7 @@ from runs.resume import (
     resume_run,
     resume_with_reply,
 )
-from runs.services import Services
+from showhow.runs.services import Services
 
 AGREEMENT_SIGNS = {ALL_AGREE: "good", TWO_AGREE: "fair"}
 """The style of an answer by the agreement of its sources; "poor" for other states."""

@@ -7,21 +7,21 @@ from uuid import UUID
 
 import streamlit as st
 
-from app.pages.compare.questions import CHOSEN_RUN, QUESTION_PARAMETERS, choose_parameter, show_questions
-from app.widgets.manage import show_removal_notice, show_run_buttons
-from app.widgets.page_layout import escape_markdown, format_when, show_head
-from app.widgets.person import acting_services
-from app.widgets.queue import current_project
-from app.widgets.run_scores import show_run_scores
-from app.widgets.table import DECADE, TableCell, cost_chart_spec, run_chart_height, run_colour, show_table
-from app.widgets.url_state import clear_url_parameters, get_url_parameter
-from db import comparisons
-from db.comparisons import MetricVersion
-from db.database import Database
-from db.models import Project, Run, User
-from db.unanswerable import CANNOT_BE_ANSWERED
-from db.verifications import VERIFICATION_NAME
-from evaluation.comparison import (
+from showhow.app.pages.compare.questions import CHOSEN_RUN, QUESTION_PARAMETERS, choose_parameter, show_questions
+from showhow.app.widgets.manage import show_removal_notice, show_run_buttons
+from showhow.app.widgets.page_layout import escape_markdown, format_when, show_head
+from showhow.app.widgets.person import acting_services
+from showhow.app.widgets.queue import current_project
+from showhow.app.widgets.run_scores import show_run_scores
+from showhow.app.widgets.table import DECADE, TableCell, cost_chart_spec, run_chart_height, run_colour, show_table
+from showhow.app.widgets.url_state import clear_url_parameters, get_url_parameter
+from showhow.db import comparisons
+from showhow.db.comparisons import MetricVersion
+from showhow.db.database import Database
+from showhow.db.models import Project, Run, User
+from showhow.db.unanswerable import CANNOT_BE_ANSWERED
+from showhow.db.verifications import VERIFICATION_NAME
+from showhow.evaluation.comparison import (
     MAX_COMPARED_RUNS,
     OWN_CLUSTER,
     RunComparison,
@@ -32,18 +32,18 @@ from evaluation.comparison import (
     list_metrics,
     metric_label,
 )
-from evaluation.comparison_tables import (
+from showhow.evaluation.comparison_tables import (
     ANSWER_COLUMNS,
     RUN_COLUMNS,
     format_comparison_latex,
     iterate_answer_rows,
     list_run_rows,
 )
-from evaluation.confidence import CONFIDENCE_DESCRIPTIONS, ConfidenceCurve, load_confidence_curve
-from evaluation.scoring import describe_power, label_runs
-from evaluation.statistics import Estimate, pareto_front
-from evaluation.value_format import TABLE_WRITERS, format_count, format_money, format_p_value, format_seconds
-from runs.services import Services
+from showhow.evaluation.confidence import CONFIDENCE_DESCRIPTIONS, ConfidenceCurve, load_confidence_curve
+from showhow.evaluation.scoring import describe_power, label_runs
+from showhow.evaluation.statistics import Estimate, pareto_front
+from showhow.evaluation.value_format import TABLE_WRITERS, format_count, format_money, format_p_value, format_seconds
+from showhow.runs.services import Services
 
 DEFAULT_RUNS = 4
 """Runs that are chosen where the link names none."""

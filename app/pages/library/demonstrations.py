@@ -10,28 +10,28 @@ from uuid import UUID
 
 import streamlit as st
 
-from app.widgets.choices import SelectedLibrary, pluralize
-from app.widgets.job_panel import REPEAT_JOB, explain_roles, may_start, show_verb_job, start_verb_job
-from app.widgets.notebook import show_trace, status_label
-from app.widgets.page_layout import escape_html, escape_markdown, format_sentence
-from app.widgets.queue import current_project, show_task
-from app.widgets.repeatability import STATE_LABELS, show_repeatability
-from app.widgets.table import TableCell, show_table
-from app.widgets.url_state import FIRST, LAST, go_to_demonstration, list_start, reset_list
-from db.database import Database, StoreError
-from db.gold_visibility import is_gold_visible
-from db.libraries import MODELS, PEOPLE, Demonstration, DemonstrationFacets, DemonstrationFilter
-from db.repetitions import list_repetition_states
-from db.trace_record import NOT_TRIED
-from db.traces import load_trace
-from db.users import ADMIN, REVIEWER, has_acting_role
-from fewshot_library.formats import FORMATS, writable_formats
-from fewshot_library.formats.format import ExportLosses, FormatError
-from fewshot_library.library import LeakageError
-from runs.services import Services
-from tasks.task import dump_call
-from tasks.trace_export import ExportPlan, write_traces
-from tasks.traces import RepeatTraces, repeat
+from showhow.app.widgets.choices import SelectedLibrary, pluralize
+from showhow.app.widgets.job_panel import REPEAT_JOB, explain_roles, may_start, show_verb_job, start_verb_job
+from showhow.app.widgets.notebook import show_trace, status_label
+from showhow.app.widgets.page_layout import escape_html, escape_markdown, format_sentence
+from showhow.app.widgets.queue import current_project, show_task
+from showhow.app.widgets.repeatability import STATE_LABELS, show_repeatability
+from showhow.app.widgets.table import TableCell, show_table
+from showhow.app.widgets.url_state import FIRST, LAST, go_to_demonstration, list_start, reset_list
+from showhow.db.database import Database, StoreError
+from showhow.db.gold_visibility import is_gold_visible
+from showhow.db.libraries import MODELS, PEOPLE, Demonstration, DemonstrationFacets, DemonstrationFilter
+from showhow.db.repetitions import list_repetition_states
+from showhow.db.trace_record import NOT_TRIED
+from showhow.db.traces import load_trace
+from showhow.db.users import ADMIN, REVIEWER, has_acting_role
+from showhow.fewshot_library.formats import FORMATS, writable_formats
+from showhow.fewshot_library.formats.format import ExportLosses, FormatError
+from showhow.fewshot_library.library import LeakageError
+from showhow.runs.services import Services
+from showhow.tasks.task import dump_call
+from showhow.tasks.trace_export import ExportPlan, write_traces
+from showhow.tasks.traces import RepeatTraces, repeat
 
 EXPORT_REFUSAL = "Reviewers and administrators can export."
 MAX_EXPORTED = 5_000

@@ -8,16 +8,16 @@ from uuid import UUID
 import numpy as np
 import streamlit as st
 
-from app.pages.library.demonstrations import open_demonstration
-from app.widgets.choices import LibraryStamp, SelectedLibrary, list_versions, load_demonstrations
-from app.widgets.page_layout import escape_markdown
-from app.widgets.selection_form import format_actions
-from app.widgets.table import BAR_COLOUR, TableCell, show_bar_chart, show_table
-from db.database import Database
-from db.libraries import Demonstration, LibraryVersion
-from fewshot_library.library import LibraryStatistics, list_actions
-from fewshot_library.sequence_similarity import SequenceMap, build_sequence_map, encode_actions
-from tools.registry import tool_title
+from showhow.app.pages.library.demonstrations import open_demonstration
+from showhow.app.widgets.choices import LibraryStamp, SelectedLibrary, list_versions, load_demonstrations
+from showhow.app.widgets.page_layout import escape_markdown
+from showhow.app.widgets.selection_form import format_actions
+from showhow.app.widgets.table import BAR_COLOUR, TableCell, show_bar_chart, show_table
+from showhow.db.database import Database
+from showhow.db.libraries import Demonstration, LibraryVersion
+from showhow.fewshot_library.library import LibraryStatistics, list_actions
+from showhow.fewshot_library.sequence_similarity import SequenceMap, build_sequence_map, encode_actions
+from showhow.tools.registry import tool_title
 
 MAX_DRAWN_SEQUENCES = 400
 """Maximum sequences on the map; the most used are drawn."""

@@ -2,26 +2,26 @@
 
 import streamlit as st
 
-from app.pages.library.demonstrations import show_demonstration_filters, show_demonstrations, show_leaks
-from app.pages.library.overview import show_comparison, show_library_overview
-from app.pages.library.selection import show_selection_console
-from app.pages.library.usage import show_drift, show_usage
-from app.widgets.choices import SelectedLibrary, choose_library, list_versions
-from app.widgets.manage import NameForm, show_manage_button, show_removal_notice
-from app.widgets.option_form import show_option_fields
-from app.widgets.page_layout import choose_view, escape_markdown, format_sentence, show_head, show_title
-from app.widgets.person import acting_services
-from app.widgets.url_state import LIBRARY_VIEWS, go_to_library
-from db.database import Conflict, Database, StoreError
-from db.libraries import DemonstrationFilter, LibraryVersion, check_library_name
-from db.models import User
-from db.removal_kinds import Kind
-from db.renaming import rename_library
-from fewshot_library.library import FreezeOptions, LeakageError
-from option_fields import build_request, list_options
-from runs.services import Services
-from tasks.library import FreezeLibrary, freeze
-from worlds.source import SourceError
+from showhow.app.pages.library.demonstrations import show_demonstration_filters, show_demonstrations, show_leaks
+from showhow.app.pages.library.overview import show_comparison, show_library_overview
+from showhow.app.pages.library.selection import show_selection_console
+from showhow.app.pages.library.usage import show_drift, show_usage
+from showhow.app.widgets.choices import SelectedLibrary, choose_library, list_versions
+from showhow.app.widgets.manage import NameForm, show_manage_button, show_removal_notice
+from showhow.app.widgets.option_form import show_option_fields
+from showhow.app.widgets.page_layout import choose_view, escape_markdown, format_sentence, show_head, show_title
+from showhow.app.widgets.person import acting_services
+from showhow.app.widgets.url_state import LIBRARY_VIEWS, go_to_library
+from showhow.db.database import Conflict, Database, StoreError
+from showhow.db.libraries import DemonstrationFilter, LibraryVersion, check_library_name
+from showhow.db.models import User
+from showhow.db.removal_kinds import Kind
+from showhow.db.renaming import rename_library
+from showhow.fewshot_library.library import FreezeOptions, LeakageError
+from showhow.option_fields import build_request, list_options
+from showhow.runs.services import Services
+from showhow.tasks.library import FreezeLibrary, freeze
+from showhow.worlds.source import SourceError
 
 
 @st.dialog("Freeze a version", width="large")

@@ -12,23 +12,28 @@ from uuid import UUID
 import numpy as np
 import streamlit as st
 
-from app.pages.library.demonstrations import EXPORT_REFUSAL, may_export, open_demonstration
-from app.widgets.choices import SelectedLibrary
-from app.widgets.page_layout import escape_markdown, format_sentence
-from app.widgets.queue import current_project
-from app.widgets.selection_form import SelectionOptions, ask_selection_options, format_actions, render_pick_reasons
-from app.widgets.table import TableCell, show_table
-from db.database import Database, StoreError
-from db.libraries import DemonstrationFilter
-from db.projects import DEFAULT_INSTRUCTION
-from db.traces import load_trace
-from fewshot_library.dpp import FloatArray, likelihood_matrix, similarity_matrix
-from fewshot_library.formats.few_shot_prompt import write_prompt_messages, write_prompt_text
-from fewshot_library.library import LoadedLibrary, SelectedDemonstrations, list_actions
-from fewshot_library.selection import SelectionError
-from fewshot_library.sequence_similarity import SequenceMap, build_sequence_map
-from runs.services import Services
-from worlds.source import SourceError
+from showhow.app.pages.library.demonstrations import EXPORT_REFUSAL, may_export, open_demonstration
+from showhow.app.widgets.choices import SelectedLibrary
+from showhow.app.widgets.page_layout import escape_markdown, format_sentence
+from showhow.app.widgets.queue import current_project
+from showhow.app.widgets.selection_form import (
+    SelectionOptions,
+    ask_selection_options,
+    format_actions,
+    render_pick_reasons,
+)
+from showhow.app.widgets.table import TableCell, show_table
+from showhow.db.database import Database, StoreError
+from showhow.db.libraries import DemonstrationFilter
+from showhow.db.projects import DEFAULT_INSTRUCTION
+from showhow.db.traces import load_trace
+from showhow.fewshot_library.dpp import FloatArray, likelihood_matrix, similarity_matrix
+from showhow.fewshot_library.formats.few_shot_prompt import write_prompt_messages, write_prompt_text
+from showhow.fewshot_library.library import LoadedLibrary, SelectedDemonstrations, list_actions
+from showhow.fewshot_library.selection import SelectionError
+from showhow.fewshot_library.sequence_similarity import SequenceMap, build_sequence_map
+from showhow.runs.services import Services
+from showhow.worlds.source import SourceError
 
 MAX_POINTS = 400
 """Maximum candidates in the scatter plot; the most relevant are drawn."""

@@ -9,26 +9,26 @@ from uuid import UUID
 
 import streamlit as st
 
-from app.pages.library.demonstrations import open_demonstration
-from app.pages.library.selection import open_selected_library
-from app.widgets.choices import SelectedLibrary
-from app.widgets.job_panel import DRIFT_JOB, USAGE_JOB, explain_roles, may_start, show_verb_job, start_verb_job
-from app.widgets.page_layout import escape_markdown, format_sentence, format_when
-from app.widgets.person import current_user
-from app.widgets.selection_form import ask_selection_options
-from app.widgets.table import BAR_COLOUR, BAR_STEP, TableCell, show_table
-from db.database import Database, StoreError
-from db.libraries import DemonstrationFilter
-from db.projects import count_questions, list_projects
-from db.users import authorize
-from evaluation.drift import load_drift
-from evaluation.selection_usage import Report, UsageRequest, compute_usage, load_usage
-from fewshot_library.selection import SelectionError
-from tasks.library import count_usage
-from tasks.task import dump_call
-from tasks.traces import ReplayTraces, replay
-from tools.registry import argument_label, tool_title
-from worlds.source import SourceError
+from showhow.app.pages.library.demonstrations import open_demonstration
+from showhow.app.pages.library.selection import open_selected_library
+from showhow.app.widgets.choices import SelectedLibrary
+from showhow.app.widgets.job_panel import DRIFT_JOB, USAGE_JOB, explain_roles, may_start, show_verb_job, start_verb_job
+from showhow.app.widgets.page_layout import escape_markdown, format_sentence, format_when
+from showhow.app.widgets.person import current_user
+from showhow.app.widgets.selection_form import ask_selection_options
+from showhow.app.widgets.table import BAR_COLOUR, BAR_STEP, TableCell, show_table
+from showhow.db.database import Database, StoreError
+from showhow.db.libraries import DemonstrationFilter
+from showhow.db.projects import count_questions, list_projects
+from showhow.db.users import authorize
+from showhow.evaluation.drift import load_drift
+from showhow.evaluation.selection_usage import Report, UsageRequest, compute_usage, load_usage
+from showhow.fewshot_library.selection import SelectionError
+from showhow.tasks.library import count_usage
+from showhow.tasks.task import dump_call
+from showhow.tasks.traces import ReplayTraces, replay
+from showhow.tools.registry import argument_label, tool_title
+from showhow.worlds.source import SourceError
 
 MAX_INLINE_QUESTIONS = 200
 """Up to this many questions are counted while the page waits; more are counted by a background job."""

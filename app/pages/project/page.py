@@ -10,51 +10,57 @@ from importlib.resources import files
 import streamlit as st
 from streamlit.runtime.uploaded_file_manager import UploadedFile
 
-from app.jobs import JobError
-from app.pages.library.demonstrations import may_export, show_export
-from app.pages.project.answers import format_minutes, may_see_all_answers, open_work, show_answers, show_progress
-from app.pages.project.questions import show_questions
-from app.pages.project.settings import show_settings
-from app.pages.worlds.create_world import require_administrator
-from app.pages.worlds.import_questions import show_question_import, start_upload_import, stored_upload
-from app.widgets.choices import pluralize
-from app.widgets.job_panel import show_import_job
-from app.widgets.manage import NameForm, show_manage_button, show_removal_notice
-from app.widgets.page_layout import (
+from showhow.app.jobs import JobError
+from showhow.app.pages.library.demonstrations import may_export, show_export
+from showhow.app.pages.project.answers import (
+    format_minutes,
+    may_see_all_answers,
+    open_work,
+    show_answers,
+    show_progress,
+)
+from showhow.app.pages.project.questions import show_questions
+from showhow.app.pages.project.settings import show_settings
+from showhow.app.pages.worlds.create_world import require_administrator
+from showhow.app.pages.worlds.import_questions import show_question_import, start_upload_import, stored_upload
+from showhow.app.widgets.choices import pluralize
+from showhow.app.widgets.job_panel import show_import_job
+from showhow.app.widgets.manage import NameForm, show_manage_button, show_removal_notice
+from showhow.app.widgets.page_layout import (
     choose_view,
     escape_markdown,
     format_sentence,
     format_when,
     show_head,
 )
-from app.widgets.person import acting_services, show_members_dialog
-from app.widgets.queue import current_project
-from app.widgets.table import TableCell, show_table
-from db import projects, queue
-from db.answer_formats import AnswerFormat, AnswerKind
-from db.database import StoreError
-from db.libraries import DemonstrationFilter
-from db.models import Project, User
-from db.projects import DEFAULT_INSTRUCTION
-from db.question_list import count_question_states
-from db.removal_kinds import Kind
-from db.renaming import rename_project
-from db.trace_record import TRACE_STATUSES
-from db.traces import count_stored_traces, count_traces
-from db.unanswerable import CANNOT_BE_ANSWERED, read_unanswerable
-from db.users import ADMIN
-from evaluation.statistics import AnswerAgreement, measure_answer_agreement
-from evaluation.value_format import format_count
-from fewshot_library.formats import writable_formats
-from fewshot_library.formats.format import FormatError
-from fewshot_library.formats.survey_worker import TraceSurvey, survey_in_worker
-from reasoners.answers.normalization import normalize_answer
-from runs.services import Services
-from tasks.task import dump_call
-from tasks.trace_export import ExportPlan
-from tasks.traces import ImportTraces, import_file
-from worlds.folder import WorldError, list_world_names
-from worlds.open import NO_WORLD
+from showhow.app.widgets.person import acting_services, show_members_dialog
+from showhow.app.widgets.queue import current_project
+from showhow.app.widgets.table import TableCell, show_table
+from showhow.db import projects, queue
+from showhow.db.answer_formats import AnswerFormat, AnswerKind
+from showhow.db.database import StoreError
+from showhow.db.libraries import DemonstrationFilter
+from showhow.db.models import Project, User
+from showhow.db.projects import DEFAULT_INSTRUCTION
+from showhow.db.question_list import count_question_states
+from showhow.db.removal_kinds import Kind
+from showhow.db.renaming import rename_project
+from showhow.db.trace_record import TRACE_STATUSES
+from showhow.db.traces import count_stored_traces, count_traces
+from showhow.db.unanswerable import CANNOT_BE_ANSWERED, read_unanswerable
+from showhow.db.users import ADMIN
+from showhow.evaluation.statistics import AnswerAgreement, measure_answer_agreement
+from showhow.evaluation.value_format import format_count
+from showhow.fewshot_library.formats import writable_formats
+from showhow.fewshot_library.formats.format import FormatError
+from showhow.fewshot_library.formats.survey_worker import TraceSurvey, survey_in_worker
+from showhow.reasoners.answers.normalization import normalize_answer
+from showhow.runs.services import Services
+from showhow.tasks.task import dump_call
+from showhow.tasks.trace_export import ExportPlan
+from showhow.tasks.traces import ImportTraces, import_file
+from showhow.worlds.folder import WorldError, list_world_names
+from showhow.worlds.open import NO_WORLD
 
 VIEWS = {"overview": "Overview", "questions": "Questions", "answers": "Answers", "settings": "Settings"}
 TRACE_EXTENSIONS = ["jsonl", "json", "txt", "parquet", "gz", "eval"]
@@ -132,7 +138,7 @@ def _show_creation(services: Services, person: User) -> None:
         "Instruction", key="project_new_instruction", height=80, placeholder=DEFAULT_INSTRUCTION, max_chars=2_000
     )
     if st.button("Create", key="project_create", type="primary", shortcut="Ctrl+Enter"):
-        guidelines = files("app").joinpath("guidelines.md").read_text(encoding="utf-8") if world else ""
+        guidelines = files("showhow.app").joinpath("guidelines.md").read_text(encoding="utf-8") if world else ""
         try:
             require_administrator(services, person)
             with services.database.begin() as session:

@@ -6,19 +6,19 @@ from uuid import UUID
 
 import streamlit as st
 
-from app.widgets.dialog_acts import act_in_dialog, forget_outcome, show_outcome
-from app.widgets.manage import show_removal
-from app.widgets.page_layout import escape_markdown
-from app.widgets.table import TableCell, show_table, without_empty_columns
-from db import question_list, removals, users
-from db.database import Database
-from db.gold_visibility import is_gold_visible
-from db.models import Project, User
-from db.question_list import ANSWERABLE, OPEN, QUESTION_STATES, QuestionConditions, QuestionState
-from db.removal_kinds import Kind
-from db.users import ADMIN, REVIEWER
-from evaluation.value_format import format_count
-from runs.services import Services
+from showhow.app.widgets.dialog_acts import act_in_dialog, forget_outcome, show_outcome
+from showhow.app.widgets.manage import show_removal
+from showhow.app.widgets.page_layout import escape_markdown
+from showhow.app.widgets.table import TableCell, show_table, without_empty_columns
+from showhow.db import question_list, removals, users
+from showhow.db.database import Database
+from showhow.db.gold_visibility import is_gold_visible
+from showhow.db.models import Project, User
+from showhow.db.question_list import ANSWERABLE, OPEN, QUESTION_STATES, QuestionConditions, QuestionState
+from showhow.db.removal_kinds import Kind
+from showhow.db.users import ADMIN, REVIEWER
+from showhow.evaluation.value_format import format_count
+from showhow.runs.services import Services
 
 ANY = "any"
 PAGE_SIZE = 25

@@ -8,19 +8,19 @@ from urllib.parse import quote
 
 import streamlit as st
 
-from app.pages.worlds.create_world import require_administrator
-from app.widgets.choices import choose_tools
-from app.widgets.guidelines import show_guidelines
-from app.widgets.page_layout import escape_markdown, format_sentence
-from db import projects
-from db.answer_formats import AnswerFormat, AnswerKind
-from db.database import StoreError
-from db.guideline_pictures import PICTURE_SUFFIXES, load_pictures, remove_picture, store_picture
-from db.models import Project, User
-from db.projects import DEFAULT_INSTRUCTION, MAX_OVERLAP, ProjectSettings
-from db.types import load_json
-from db.users import ADMIN
-from runs.services import Services
+from showhow.app.pages.worlds.create_world import require_administrator
+from showhow.app.widgets.choices import choose_tools
+from showhow.app.widgets.guidelines import show_guidelines
+from showhow.app.widgets.page_layout import escape_markdown, format_sentence
+from showhow.db import projects
+from showhow.db.answer_formats import AnswerFormat, AnswerKind
+from showhow.db.database import StoreError
+from showhow.db.guideline_pictures import PICTURE_SUFFIXES, load_pictures, remove_picture, store_picture
+from showhow.db.models import Project, User
+from showhow.db.projects import DEFAULT_INSTRUCTION, MAX_OVERLAP, ProjectSettings
+from showhow.db.types import load_json
+from showhow.db.users import ADMIN
+from showhow.runs.services import Services
 
 ANSWER_LABELS = {
     AnswerKind.TEXT: "Free text",

@@ -7,20 +7,20 @@ from uuid import UUID
 
 import streamlit as st
 
-from app.pages.review.question_list import AGREEMENT, ListPage, open_trace
-from app.widgets.autosave import mount_comment_autosave
-from app.widgets.page_layout import escape_markdown, format_sentence
-from app.widgets.step_notes import show_history_button
-from app.widgets.table import shorten
-from db import review, users
-from db.database import Database, StoreError
-from db.models import User
-from db.review_queue import TraceToReview
-from db.trace_record import TraceRecord
-from evaluation.bounded_scoring import score_within_limits
-from evaluation.metrics import ANSWER_F1
-from evaluation.metrics.metric import Unscorable
-from evaluation.value_format import format_count
+from showhow.app.pages.review.question_list import AGREEMENT, ListPage, open_trace
+from showhow.app.widgets.autosave import mount_comment_autosave
+from showhow.app.widgets.page_layout import escape_markdown, format_sentence
+from showhow.app.widgets.step_notes import show_history_button
+from showhow.app.widgets.table import shorten
+from showhow.db import review, users
+from showhow.db.database import Database, StoreError
+from showhow.db.models import User
+from showhow.db.review_queue import TraceToReview
+from showhow.db.trace_record import TraceRecord
+from showhow.evaluation.bounded_scoring import score_within_limits
+from showhow.evaluation.metrics import ANSWER_F1
+from showhow.evaluation.metrics.metric import Unscorable
+from showhow.evaluation.value_format import format_count
 
 RETURNED = "Returned to its author."
 APPROVED = "Approved. The trace is a demonstration now."

@@ -6,8 +6,8 @@ from uuid import UUID
 
 import streamlit as st
 
-from app.pages.review.decisions import list_choices, show_bulk_dialog, show_decision_bar, show_undo
-from app.pages.review.question_list import (
+from showhow.app.pages.review.decisions import list_choices, show_bulk_dialog, show_decision_bar, show_undo
+from showhow.app.pages.review.question_list import (
     SUBMISSION_HINTS,
     ListedQuestion,
     ListPage,
@@ -17,25 +17,25 @@ from app.pages.review.question_list import (
     show_filters,
     show_list,
 )
-from app.pages.review.side_by_side import ComparedTrace, align, group_answers, show_side_by_side
-from app.widgets.choices import compare_on_request
-from app.widgets.notebook import list_shown_arguments, show_trace, status_label
-from app.widgets.page_layout import escape_html, escape_markdown, format_when, show_head
-from app.widgets.person import acting_services
-from app.widgets.queue import current_project, show_task
-from app.widgets.repeatability import show_repeatability
-from app.widgets.step_notes import show_requested_note_dialog
-from app.widgets.table import TableCell, show_table
-from db import attempts, review, review_queue, traces
-from db.database import Database, StoreError
-from db.models import Judgement, Step, User
-from db.review_queue import EVERYBODY, ReviewFilter, TraceToReview
-from db.trace_record import REPETITION_ASPECT, TraceRecord
-from evaluation.bounded_scoring import score_within_limits
-from evaluation.metrics import ANSWER_F1, METRICS, GoldAnswer
-from evaluation.metrics.metric import Unscorable
-from runs.services import Services
-from tools.registry import tool_title
+from showhow.app.pages.review.side_by_side import ComparedTrace, align, group_answers, show_side_by_side
+from showhow.app.widgets.choices import compare_on_request
+from showhow.app.widgets.notebook import list_shown_arguments, show_trace, status_label
+from showhow.app.widgets.page_layout import escape_html, escape_markdown, format_when, show_head
+from showhow.app.widgets.person import acting_services
+from showhow.app.widgets.queue import current_project, show_task
+from showhow.app.widgets.repeatability import show_repeatability
+from showhow.app.widgets.step_notes import show_requested_note_dialog
+from showhow.app.widgets.table import TableCell, show_table
+from showhow.db import attempts, review, review_queue, traces
+from showhow.db.database import Database, StoreError
+from showhow.db.models import Judgement, Step, User
+from showhow.db.review_queue import EVERYBODY, ReviewFilter, TraceToReview
+from showhow.db.trace_record import REPETITION_ASPECT, TraceRecord
+from showhow.evaluation.bounded_scoring import score_within_limits
+from showhow.evaluation.metrics import ANSWER_F1, METRICS, GoldAnswer
+from showhow.evaluation.metrics.metric import Unscorable
+from showhow.runs.services import Services
+from showhow.tools.registry import tool_title
 
 MAX_SIDES = 4
 """Traces that are drawn side by side before others are chosen."""

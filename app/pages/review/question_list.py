@@ -6,16 +6,16 @@ from uuid import UUID
 
 import streamlit as st
 
-from app.pages.review.side_by_side import group_answers
-from app.widgets.notebook import status_label
-from app.widgets.page_layout import escape_markdown
-from app.widgets.table import shorten
-from db import review_queue
-from db.database import Database
-from db.libraries import MODELS, PEOPLE
-from db.models import Project, Question
-from db.review_queue import EVERYBODY, QuestionToReview, ReviewFilter, TraceToReview
-from evaluation.value_format import format_count
+from showhow.app.pages.review.side_by_side import group_answers
+from showhow.app.widgets.notebook import status_label
+from showhow.app.widgets.page_layout import escape_markdown
+from showhow.app.widgets.table import shorten
+from showhow.db import review_queue
+from showhow.db.database import Database
+from showhow.db.libraries import MODELS, PEOPLE
+from showhow.db.models import Project, Question
+from showhow.db.review_queue import EVERYBODY, QuestionToReview, ReviewFilter, TraceToReview
+from showhow.evaluation.value_format import format_count
 
 PAGE_SIZE = 25
 ANYBODY = "anybody"

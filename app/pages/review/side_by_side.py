@@ -8,15 +8,15 @@ from itertools import zip_longest
 
 import streamlit as st
 
-from app.widgets.notebook import list_shown_arguments, status_label
-from app.widgets.page_layout import escape_html
-from app.widgets.table import shorten
-from db.answer_formats import AnswerFormat, AnswerKind
-from db.models import Project
-from db.review_queue import StepOutline, TraceToReview
-from evaluation.value_format import format_count
-from reasoners.answers.normalization import group_equal_answers
-from tools.registry import tool_title
+from showhow.app.widgets.notebook import list_shown_arguments, status_label
+from showhow.app.widgets.page_layout import escape_html
+from showhow.app.widgets.table import shorten
+from showhow.db.answer_formats import AnswerFormat, AnswerKind
+from showhow.db.models import Project
+from showhow.db.review_queue import StepOutline, TraceToReview
+from showhow.evaluation.value_format import format_count
+from showhow.reasoners.answers.normalization import group_equal_answers
+from showhow.tools.registry import tool_title
 
 MAX_ROWS = 60
 """Rows of steps that are drawn; each trace has its own view with all of its steps."""

@@ -7,9 +7,9 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import streamlit as st
 
-from app.plugins import list_plugin_problems, list_plugins
-from app.widgets.job_panel import JobKind, show_verb_job, start_verb_job
-from app.widgets.page_layout import (
+from showhow.app.plugins import list_plugin_problems, list_plugins
+from showhow.app.widgets.job_panel import JobKind, show_verb_job, start_verb_job
+from showhow.app.widgets.page_layout import (
     SHORTCUTS_COOKIE,
     choose_theme,
     escape_markdown,
@@ -17,17 +17,17 @@ from app.widgets.page_layout import (
     format_when,
     shortcuts_are_on,
 )
-from app.widgets.person import show_name_field
-from app.widgets.table import TableCell, show_table
-from app.widgets.tour import start_tour
-from db.models import User
-from db.users import ADMIN
-from runs.services import Services
-from tasks.backup import MakeBackup, back_up
-from tasks.task import dump_call
-from tools.arguments import ToolError
-from worlds.folder import WorldError
-from worlds.open import list_worlds
+from showhow.app.widgets.person import show_name_field
+from showhow.app.widgets.table import TableCell, show_table
+from showhow.app.widgets.tour import start_tour
+from showhow.db.models import User
+from showhow.db.users import ADMIN
+from showhow.runs.services import Services
+from showhow.tasks.backup import MakeBackup, back_up
+from showhow.tasks.task import dump_call
+from showhow.tools.arguments import ToolError
+from showhow.worlds.folder import WorldError
+from showhow.worlds.open import list_worlds
 
 BACKUP_JOB = JobKind(
     "backup",

@@ -6,19 +6,19 @@ from typing import Any
 
 import streamlit as st
 
-from app.pages.settings.installation import show_installation, show_person
-from app.pages.settings.removed import show_removed
-from app.services import current_services
-from app.widgets.page_layout import choose_view, escape_markdown, show_head
-from app.widgets.person import acting_services
-from app.widgets.table import TableCell, show_table
-from db.database import Conflict
-from db.models import User
-from db.users import ADMIN, register_user, require_role
-from guard.destinations import DestinationError, Grant
-from guard.json_input import load_json
-from llm.connection_check import ConnectionReport
-from llm.profiles import (
+from showhow.app.pages.settings.installation import show_installation, show_person
+from showhow.app.pages.settings.removed import show_removed
+from showhow.app.services import current_services
+from showhow.app.widgets.page_layout import choose_view, escape_markdown, show_head
+from showhow.app.widgets.person import acting_services
+from showhow.app.widgets.table import TableCell, show_table
+from showhow.db.database import Conflict
+from showhow.db.models import User
+from showhow.db.users import ADMIN, register_user, require_role
+from showhow.guard.destinations import DestinationError, Grant
+from showhow.guard.json_input import load_json
+from showhow.llm.connection_check import ConnectionReport
+from showhow.llm.profiles import (
     DEFAULT_CONTEXT_WINDOW,
     PRESETS,
     REASONING_EFFORTS,
@@ -29,9 +29,9 @@ from llm.profiles import (
     profile_to_json,
     with_known_limits,
 )
-from llm.types import DEFAULT_PROFILE_NAME, ModelProfile
-from llm.usage import TokenPrice
-from runs.services import Services
+from showhow.llm.types import DEFAULT_PROFILE_NAME, ModelProfile
+from showhow.llm.usage import TokenPrice
+from showhow.runs.services import Services
 
 NEW = "+"
 """The value of the URL parameter `profile` while a profile is added."""

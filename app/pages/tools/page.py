@@ -8,19 +8,38 @@ from json import dumps
 
 import streamlit as st
 
-from app.widgets.choices import choose_tools
-from app.widgets.page_layout import browser_zone, choose_view, escape_markdown, format_sentence, format_when, show_head
-from app.widgets.person import acting_services
-from app.widgets.queue import current_project
-from app.widgets.step_notes import STEP_NOTE_LABELS
-from app.widgets.table import TableCell, show_bar_chart, show_table
-from db.libraries import MODELS, PEOPLE
-from db.projects import list_projects
-from db.tool_report import LATENCY_BUCKET_BOUNDS, NotedStep, RatedStep, ToolCallFilter, ToolReport, ToolStatistics
-from evaluation.tool_quality import format_model_usage, get_cached_tool_report, tool_report_to_csv, tool_report_to_json
-from evaluation.value_format import format_count, format_money, format_seconds
-from runs.services import Services
-from tools.registry import tool_title
+from showhow.app.widgets.choices import choose_tools
+from showhow.app.widgets.page_layout import (
+    browser_zone,
+    choose_view,
+    escape_markdown,
+    format_sentence,
+    format_when,
+    show_head,
+)
+from showhow.app.widgets.person import acting_services
+from showhow.app.widgets.queue import current_project
+from showhow.app.widgets.step_notes import STEP_NOTE_LABELS
+from showhow.app.widgets.table import TableCell, show_bar_chart, show_table
+from showhow.db.libraries import MODELS, PEOPLE
+from showhow.db.projects import list_projects
+from showhow.db.tool_report import (
+    LATENCY_BUCKET_BOUNDS,
+    NotedStep,
+    RatedStep,
+    ToolCallFilter,
+    ToolReport,
+    ToolStatistics,
+)
+from showhow.evaluation.tool_quality import (
+    format_model_usage,
+    get_cached_tool_report,
+    tool_report_to_csv,
+    tool_report_to_json,
+)
+from showhow.evaluation.value_format import format_count, format_money, format_seconds
+from showhow.runs.services import Services
+from showhow.tools.registry import tool_title
 
 TOOL_COLUMNS = (
     "tool",

@@ -5,17 +5,17 @@ from uuid import UUID
 
 import streamlit as st
 
-from app.widgets.job_panel import VERIFICATION_JOB, may_start, start_verb_job
-from app.widgets.table import TableCell, shorten, show_table
-from app.widgets.url_state import clear_url_parameters, get_url_parameter, list_start
-from db import verifications
-from db.gold_visibility import is_gold_visible
-from db.models import Project, Run
-from db.unanswerable import CANNOT_BE_ANSWERED, read_unanswerable
-from evaluation.repairs import VerificationFailure, list_approved_repairs, list_failures
-from evaluation.scoring import VerificationReport
-from runs.services import Services
-from tools.registry import name_tools_by_title
+from showhow.app.widgets.job_panel import VERIFICATION_JOB, may_start, start_verb_job
+from showhow.app.widgets.table import TableCell, shorten, show_table
+from showhow.app.widgets.url_state import clear_url_parameters, get_url_parameter, list_start
+from showhow.db import verifications
+from showhow.db.gold_visibility import is_gold_visible
+from showhow.db.models import Project, Run
+from showhow.db.unanswerable import CANNOT_BE_ANSWERED, read_unanswerable
+from showhow.evaluation.repairs import VerificationFailure, list_approved_repairs, list_failures
+from showhow.evaluation.scoring import VerificationReport
+from showhow.runs.services import Services
+from showhow.tools.registry import name_tools_by_title
 
 OPENED_ANSWER = "open_answer"
 """The value of the session with the trace of a clicked answer."""

@@ -6,36 +6,36 @@ from uuid import UUID
 
 import streamlit as st
 
-from app.pages.verify.answers import OPENED_ANSWER, format_score, show_answers
-from app.pages.verify.start_dialog import DEFAULT_PARALLEL, show_verify_dialog
-from app.widgets.job_panel import VERIFICATION_JOB, may_start, show_verb_job, start_verb_job
-from app.widgets.manage import show_removal_notice, show_run_button
-from app.widgets.page_layout import escape_markdown, format_sentence, format_when, show_head, show_title
-from app.widgets.person import acting_services
-from app.widgets.queue import current_project
-from app.widgets.run_scores import show_run_scores
-from app.widgets.table import TableCell, show_table
-from app.widgets.url_state import clear_url_parameters
-from db import runs, verifications
-from db.database import Database, StoreError
-from db.models import Project, Run, User
-from db.unanswerable import CANNOT_BE_ANSWERED
-from evaluation.metrics import METRICS
-from evaluation.repairs import (
+from showhow.app.pages.verify.answers import OPENED_ANSWER, format_score, show_answers
+from showhow.app.pages.verify.start_dialog import DEFAULT_PARALLEL, show_verify_dialog
+from showhow.app.widgets.job_panel import VERIFICATION_JOB, may_start, show_verb_job, start_verb_job
+from showhow.app.widgets.manage import show_removal_notice, show_run_button
+from showhow.app.widgets.page_layout import escape_markdown, format_sentence, format_when, show_head, show_title
+from showhow.app.widgets.person import acting_services
+from showhow.app.widgets.queue import current_project
+from showhow.app.widgets.run_scores import show_run_scores
+from showhow.app.widgets.table import TableCell, show_table
+from showhow.app.widgets.url_state import clear_url_parameters
+from showhow.db import runs, verifications
+from showhow.db.database import Database, StoreError
+from showhow.db.models import Project, Run, User
+from showhow.db.unanswerable import CANNOT_BE_ANSWERED
+from showhow.evaluation.metrics import METRICS
+from showhow.evaluation.repairs import (
     count_demonstrations_by_kind,
     repair_priority,
 )
-from evaluation.scoring import (
+from showhow.evaluation.scoring import (
     VerificationReport,
     format_model,
     load_figures,
     load_verification_report,
 )
-from evaluation.value_format import format_count, format_money
-from evaluation.worker import describe_workers
-from reasoners.registry import reasoner_title
-from runs.budget import MAX_CONCURRENT_QUESTIONS
-from runs.services import Services
+from showhow.evaluation.value_format import format_count, format_money
+from showhow.evaluation.worker import describe_workers
+from showhow.reasoners.registry import reasoner_title
+from showhow.runs.budget import MAX_CONCURRENT_QUESTIONS
+from showhow.runs.services import Services
 
 
 def show_verification(services: Services, project: Project, run: Run, workers: str | None, *, running: bool) -> None:

@@ -2,24 +2,24 @@
 
 import streamlit as st
 
-from app.widgets.choices import list_library_references, place_to_ask
-from app.widgets.job_panel import VERIFICATION_JOB, start_verb_job
-from app.widgets.page_layout import escape_markdown
-from app.widgets.selection_form import selection_label
-from db.database import Database
-from db.models import Project
-from db.renaming import MAX_TITLE_LENGTH
-from evaluation.scoring import (
+from showhow.app.widgets.choices import list_library_references, place_to_ask
+from showhow.app.widgets.job_panel import VERIFICATION_JOB, start_verb_job
+from showhow.app.widgets.page_layout import escape_markdown
+from showhow.app.widgets.selection_form import selection_label
+from showhow.db.database import Database
+from showhow.db.models import Project
+from showhow.db.renaming import MAX_TITLE_LENGTH
+from showhow.evaluation.scoring import (
     describe_power,
     find_earlier_cost,
 )
-from evaluation.value_format import format_money
-from llm.profiles import ProfileError
-from llm.types import DEFAULT_PROFILE_NAME
-from reasoners.humaniq.options import list_selections
-from reasoners.registry import REASONERS, default_reasoner
-from runs.budget import MAX_CONCURRENT_QUESTIONS
-from runs.services import Services
+from showhow.evaluation.value_format import format_money
+from showhow.llm.profiles import ProfileError
+from showhow.llm.types import DEFAULT_PROFILE_NAME
+from showhow.reasoners.humaniq.options import list_selections
+from showhow.reasoners.registry import REASONERS, default_reasoner
+from showhow.runs.budget import MAX_CONCURRENT_QUESTIONS
+from showhow.runs.services import Services
 
 DEFAULT_PARALLEL = 2
 """Questions in parallel."""

@@ -9,19 +9,19 @@ from pathlib import Path
 import streamlit as st
 from streamlit.runtime.uploaded_file_manager import UploadedFile
 
-from app.jobs import JobError
-from app.widgets.job_panel import list_world_jobs, start_world_job
-from app.widgets.option_form import show_option_fields
-from app.widgets.page_layout import format_sentence
-from db.database import StoreError
-from db.models import User
-from db.users import ADMIN, register_user, require_role
-from fiction.generator.source_split import parse_split
-from option_fields import build_request, list_options
-from runs.services import Services
-from tasks.task import dump_call
-from tasks.worlds import GenerateWorld, generate
-from worlds.folder import WorldError, list_world_names, new_world_folder
+from showhow.app.jobs import JobError
+from showhow.app.widgets.job_panel import list_world_jobs, start_world_job
+from showhow.app.widgets.option_form import show_option_fields
+from showhow.app.widgets.page_layout import format_sentence
+from showhow.db.database import StoreError
+from showhow.db.models import User
+from showhow.db.users import ADMIN, register_user, require_role
+from showhow.fiction.generator.source_split import parse_split
+from showhow.option_fields import build_request, list_options
+from showhow.runs.services import Services
+from showhow.tasks.task import dump_call
+from showhow.tasks.worlds import GenerateWorld, generate
+from showhow.worlds.folder import WorldError, list_world_names, new_world_folder
 
 BASIC_OPTIONS = ("people", "seed", "split", "split_by")
 """The options at the top of the form; all others are under More options."""

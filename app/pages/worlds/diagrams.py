@@ -9,11 +9,11 @@ from itertools import pairwise
 
 import streamlit as st
 
-from app.widgets.component_values import read_target
-from app.widgets.page_layout import read_asset
-from fiction.family import Family, Relative
-from tools.run_query import format_value
-from worlds.neighbourhood import Neighbourhood, RelationBranch
+from showhow.app.widgets.component_values import read_target
+from showhow.app.widgets.page_layout import read_asset
+from showhow.fiction.family import Family, Relative
+from showhow.tools.run_query import format_value
+from showhow.worlds.neighbourhood import Neighbourhood, RelationBranch
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,21 +8,21 @@ from dataclasses import dataclass
 
 import streamlit as st
 
-from app.pages.worlds.diagrams import show_family, show_neighbourhood
-from app.pages.worlds.world_choice import SelectedWorld
-from app.widgets.page_layout import escape_html, escape_markdown, format_sentence
-from app.widgets.table import TableCell, show_table
-from app.widgets.url_state import get_url_parameter, go_to_article, go_to_entity, go_to_page
-from db.gold_visibility import is_gold_of_world_visible
-from fiction.family import Family, GraphKinshipSource, build_family, build_universe_family
-from tools.registry import BUILT_IN_TOOLS
-from tools.run_query import format_value
-from tools.tool import ToolResult
-from worlds import terms
-from worlds.embedded.text import EmbeddedText
-from worlds.folder import LIVE_KIND
-from worlds.neighbourhood import load_neighbourhood
-from worlds.source import Article, GraphSource, NotFound, SourceError, World
+from showhow.app.pages.worlds.diagrams import show_family, show_neighbourhood
+from showhow.app.pages.worlds.world_choice import SelectedWorld
+from showhow.app.widgets.page_layout import escape_html, escape_markdown, format_sentence
+from showhow.app.widgets.table import TableCell, show_table
+from showhow.app.widgets.url_state import get_url_parameter, go_to_article, go_to_entity, go_to_page
+from showhow.db.gold_visibility import is_gold_of_world_visible
+from showhow.fiction.family import Family, GraphKinshipSource, build_family, build_universe_family
+from showhow.tools.registry import BUILT_IN_TOOLS
+from showhow.tools.run_query import format_value
+from showhow.tools.tool import ToolResult
+from showhow.worlds import terms
+from showhow.worlds.embedded.text import EmbeddedText
+from showhow.worlds.folder import LIVE_KIND
+from showhow.worlds.neighbourhood import load_neighbourhood
+from showhow.worlds.source import Article, GraphSource, NotFound, SourceError, World
 
 MAX_HITS = 8
 MAX_SUGGESTIONS = 10

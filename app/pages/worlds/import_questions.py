@@ -11,24 +11,24 @@ from pathlib import Path
 import streamlit as st
 from streamlit.runtime.uploaded_file_manager import UploadedFile
 
-from app.jobs import JobError, create_upload_folder
-from app.pages.worlds.create_world import require_administrator, write_upload
-from app.widgets.job_panel import start_import_job
-from app.widgets.option_form import describe_options
-from app.widgets.page_layout import format_sentence
-from app.widgets.table import TableCell, show_table
-from db.database import StoreError
-from db.models import User
-from db.unanswerable import CANNOT_BE_ANSWERED
-from evaluation.datasets import QUESTION_FORMATS
-from evaluation.datasets.reader import AUTO, QuestionSurvey
-from evaluation.datasets.record import COLUMN_MEANINGS, TEXT_NAMES
-from evaluation.datasets.survey_worker import columns_in_worker, survey_in_worker
-from evaluation.value_format import format_count
-from runs.services import Services
-from tasks.questions import ImportQuestions, import_file
-from tasks.task import dump_call
-from worlds.folder import ScratchFolder, WorldError
+from showhow.app.jobs import JobError, create_upload_folder
+from showhow.app.pages.worlds.create_world import require_administrator, write_upload
+from showhow.app.widgets.job_panel import start_import_job
+from showhow.app.widgets.option_form import describe_options
+from showhow.app.widgets.page_layout import format_sentence
+from showhow.app.widgets.table import TableCell, show_table
+from showhow.db.database import StoreError
+from showhow.db.models import User
+from showhow.db.unanswerable import CANNOT_BE_ANSWERED
+from showhow.evaluation.datasets import QUESTION_FORMATS
+from showhow.evaluation.datasets.reader import AUTO, QuestionSurvey
+from showhow.evaluation.datasets.record import COLUMN_MEANINGS, TEXT_NAMES
+from showhow.evaluation.datasets.survey_worker import columns_in_worker, survey_in_worker
+from showhow.evaluation.value_format import format_count
+from showhow.runs.services import Services
+from showhow.tasks.questions import ImportQuestions, import_file
+from showhow.tasks.task import dump_call
+from showhow.worlds.folder import ScratchFolder, WorldError
 
 EXTENSIONS = ["jsonl", "ndjson", "json", "csv", "tsv", "txt", "xlsx", "parquet", "gz"]
 MAX_SHOWN_REASONS = 20

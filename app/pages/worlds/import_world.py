@@ -9,30 +9,36 @@ from typing import Any
 import streamlit as st
 from streamlit.runtime.uploaded_file_manager import UploadedFile
 
-from app.jobs import JobError, create_upload_folder
-from app.pages.worlds.create_world import (
+from showhow.app.jobs import JobError, create_upload_folder
+from showhow.app.pages.worlds.create_world import (
     list_import_sources,
     require_administrator,
     require_free_name,
     resolve_import_source,
     write_upload,
 )
-from app.pages.worlds.import_questions import EXTENSIONS as QUESTION_EXTENSIONS
-from app.pages.worlds.import_questions import choose_columns, format_columns, show_refusal, show_survey, survey_upload
-from app.widgets.job_panel import start_world_job
-from app.widgets.option_form import describe_options
-from app.widgets.page_layout import escape_markdown, format_sentence
-from db.database import StoreError
-from db.models import User
-from db.projects import find_project
-from evaluation.datasets.reader import AUTO
-from runs.services import Services
-from settings import Settings
-from tasks.task import dump_call
-from tasks.worlds import INSTANCE_FORMAT, ImportWorld, import_
-from worlds.article_files import ARTICLE_FORMATS
-from worlds.documents import DOCUMENT_SUFFIXES, is_document
-from worlds.folder import WorldError
+from showhow.app.pages.worlds.import_questions import EXTENSIONS as QUESTION_EXTENSIONS
+from showhow.app.pages.worlds.import_questions import (
+    choose_columns,
+    format_columns,
+    show_refusal,
+    show_survey,
+    survey_upload,
+)
+from showhow.app.widgets.job_panel import start_world_job
+from showhow.app.widgets.option_form import describe_options
+from showhow.app.widgets.page_layout import escape_markdown, format_sentence
+from showhow.db.database import StoreError
+from showhow.db.models import User
+from showhow.db.projects import find_project
+from showhow.evaluation.datasets.reader import AUTO
+from showhow.runs.services import Services
+from showhow.settings import Settings
+from showhow.tasks.task import dump_call
+from showhow.tasks.worlds import INSTANCE_FORMAT, ImportWorld, import_
+from showhow.worlds.article_files import ARTICLE_FORMATS
+from showhow.worlds.documents import DOCUMENT_SUFFIXES, is_document
+from showhow.worlds.folder import WorldError
 
 ARTICLE_EXTENSIONS = ["jsonl", "ndjson", "json", "gz", "zip", *(suffix[1:] for suffix in DOCUMENT_SUFFIXES)]
 GRAPH_EXTENSIONS = ["ttl", "nt", "gz"]

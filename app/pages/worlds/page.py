@@ -2,22 +2,22 @@
 
 import streamlit as st
 
-from app.pages.worlds.create_world import show_generate_dialog
-from app.pages.worlds.explorer import show_console, show_world_explorer
-from app.pages.worlds.import_world import show_import_dialog
-from app.pages.worlds.questions import show_next_steps, show_project_button, show_world_questions
-from app.pages.worlds.world_choice import SelectedWorld, choose_world, show_world_overview
-from app.removals import rename_world
-from app.widgets.job_panel import show_world_jobs
-from app.widgets.manage import NameForm, show_manage_button, show_removal_notice
-from app.widgets.page_layout import choose_view, format_sentence, show_head, show_title
-from app.widgets.person import acting_services
-from app.widgets.url_state import WORLD_VIEWS
-from db.models import User
-from db.removal_kinds import Kind
-from fiction.questions.question_file import QUESTIONS_FILE
-from runs.services import Services
-from worlds.source import SourceError
+from showhow.app.pages.worlds.create_world import show_generate_dialog
+from showhow.app.pages.worlds.explorer import show_console, show_world_explorer
+from showhow.app.pages.worlds.import_world import show_import_dialog
+from showhow.app.pages.worlds.questions import show_next_steps, show_project_button, show_world_questions
+from showhow.app.pages.worlds.world_choice import SelectedWorld, choose_world, show_world_overview
+from showhow.app.removals import rename_world
+from showhow.app.widgets.job_panel import show_world_jobs
+from showhow.app.widgets.manage import NameForm, show_manage_button, show_removal_notice
+from showhow.app.widgets.page_layout import choose_view, format_sentence, show_head, show_title
+from showhow.app.widgets.person import acting_services
+from showhow.app.widgets.url_state import WORLD_VIEWS
+from showhow.db.models import User
+from showhow.db.removal_kinds import Kind
+from showhow.fiction.questions.question_file import QUESTIONS_FILE
+from showhow.runs.services import Services
+from showhow.worlds.source import SourceError
 
 
 def show_header(services: Services, person: User) -> None:

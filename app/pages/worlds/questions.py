@@ -8,26 +8,32 @@ from typing import Any
 
 import streamlit as st
 
-from app.pages.worlds.explorer import console_key
-from app.pages.worlds.import_questions import show_question_import
-from app.pages.worlds.world_choice import SelectedWorld
-from app.widgets.job_panel import show_import_job
-from app.widgets.notebook import show_trace
-from app.widgets.page_layout import escape_html, escape_markdown, format_sentence
-from app.widgets.table import TableCell, show_table
-from app.widgets.url_state import get_url_parameter, go_to_entity, go_to_question, go_to_view
-from db import projects
-from db.database import StoreError
-from db.gold_visibility import is_gold_of_world_visible
-from db.models import Project, User
-from db.trace_record import TraceRecord
-from db.users import ADMIN
-from evaluation.datasets import open_question_file
-from evaluation.datasets.record import parse_question
-from evaluation.gold_demonstrations import make_world_gold_trace
-from fiction.generator.world_files import FACT_SOURCES_FILE
-from fiction.questions.question_file import QUESTIONS_FILE, QuestionFile, QuestionFilter, QuestionSummary, format_needs
-from worlds.folder import WorldError
+from showhow.app.pages.worlds.explorer import console_key
+from showhow.app.pages.worlds.import_questions import show_question_import
+from showhow.app.pages.worlds.world_choice import SelectedWorld
+from showhow.app.widgets.job_panel import show_import_job
+from showhow.app.widgets.notebook import show_trace
+from showhow.app.widgets.page_layout import escape_html, escape_markdown, format_sentence
+from showhow.app.widgets.table import TableCell, show_table
+from showhow.app.widgets.url_state import get_url_parameter, go_to_entity, go_to_question, go_to_view
+from showhow.db import projects
+from showhow.db.database import StoreError
+from showhow.db.gold_visibility import is_gold_of_world_visible
+from showhow.db.models import Project, User
+from showhow.db.trace_record import TraceRecord
+from showhow.db.users import ADMIN
+from showhow.evaluation.datasets import open_question_file
+from showhow.evaluation.datasets.record import parse_question
+from showhow.evaluation.gold_demonstrations import make_world_gold_trace
+from showhow.fiction.generator.world_files import FACT_SOURCES_FILE
+from showhow.fiction.questions.question_file import (
+    QUESTIONS_FILE,
+    QuestionFile,
+    QuestionFilter,
+    QuestionSummary,
+    format_needs,
+)
+from showhow.worlds.folder import WorldError
 
 GOLD_TRACE_KEY = "gold_trace"
 """Session key of the last gold trace, stored with the build of the world and the question id."""
@@ -109,7 +115,7 @@ def _annotate_question(world: SelectedWorld, row: dict[str, Any], person: User) 
 
 
 def _create_project(session: Any, world: str) -> Project:
-    guidelines = files("app").joinpath("guidelines.md").read_text(encoding="utf-8")
+    guidelines = files("showhow.app").joinpath("guidelines.md").read_text(encoding="utf-8")
     names = {project.name for project in projects.list_projects(session)}
     name = next(name for name in (world, *(f"{world} {number}" for number in range(2, 1000))) if name not in names)
     return projects.create_project(session, name, world, guidelines=guidelines)

@@ -13,20 +13,20 @@ from typing import Any
 
 import streamlit as st
 
-from app.widgets.page_layout import escape_markdown, format_when
-from app.widgets.table import BAR_STEP, TableCell, show_bar_chart, show_table
-from app.widgets.url_state import go_to_view, go_to_world
-from fiction.generator.build import PAGES_FILE
-from fiction.generator.web_pages import load_marks_by_address
-from fiction.generator.world_files import FACT_SOURCES_FILE, UNIVERSE_FILE
-from fiction.questions.question_file import QUESTIONS_FILE, QuestionFile, QuestionSummary
-from fiction.universe.universe import Universe, count_by_sources
-from runs.services import Services
-from settings import Settings
-from worlds.folder import LIVE_KIND, WorldError, list_world_names
-from worlds.live.http.response_cache import RESPONSE_CACHE_FILE
-from worlds.open import read_world_metadata
-from worlds.source import World
+from showhow.app.widgets.page_layout import escape_markdown, format_when
+from showhow.app.widgets.table import BAR_STEP, TableCell, show_bar_chart, show_table
+from showhow.app.widgets.url_state import go_to_view, go_to_world
+from showhow.fiction.generator.build import PAGES_FILE
+from showhow.fiction.generator.web_pages import load_marks_by_address
+from showhow.fiction.generator.world_files import FACT_SOURCES_FILE, UNIVERSE_FILE
+from showhow.fiction.questions.question_file import QUESTIONS_FILE, QuestionFile, QuestionSummary
+from showhow.fiction.universe.universe import Universe, count_by_sources
+from showhow.runs.services import Services
+from showhow.settings import Settings
+from showhow.worlds.folder import LIVE_KIND, WorldError, list_world_names
+from showhow.worlds.live.http.response_cache import RESPONSE_CACHE_FILE
+from showhow.worlds.open import read_world_metadata
+from showhow.worlds.source import World
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,20 +7,21 @@ from typing import Annotated, Any, TextIO
 
 import numpy as np
 
-from db.models import Question
-from db.recording import TraceAnswers
-from evaluation.datasets.record import QuestionFormat, QuestionRecord, make_gold, require_text
-from evaluation.metrics.metric import GoldAnswer, Metric
-from evaluation.skill_sources import SkillSourceKind
-from fewshot_library.dpp import FloatArray, Kernel
-from fewshot_library.formats.format import ExportLosses, TraceExport, TraceFormat, lost_fields, text_writer
-from fewshot_library.selection import CandidatePool, SelectionConfig, SelectionMode
-from reasoners.base import Action, FinalAnswer, QuestionRefused, ReasonerGenerator, Task
-from reasoners.registry import ReasonerEntry
-from reasoners.skills.skill import Responder, SkillAttempt, SkillCall, SkillReply
-from runs.services import Services
-from tools.arguments import Accepts
-from tools.tool import Observation, SourceKind, Tool, ToolContext
+from showhow.db.models import Question
+from showhow.db.question_record import QuestionRecord
+from showhow.db.recording import TraceAnswers
+from showhow.evaluation.datasets.record import QuestionFormat, make_gold, require_text
+from showhow.evaluation.metrics.metric import GoldAnswer, Metric
+from showhow.fewshot_library.dpp import FloatArray, Kernel
+from showhow.fewshot_library.formats.format import ExportLosses, TraceExport, TraceFormat, lost_fields, text_writer
+from showhow.fewshot_library.selection import CandidatePool, SelectionConfig, SelectionMode
+from showhow.oracles.skill_sources import SkillSourceKind
+from showhow.reasoners.base import Action, FinalAnswer, QuestionRefused, ReasonerGenerator, Task
+from showhow.reasoners.registry import ReasonerEntry
+from showhow.reasoners.skills.skill import Responder, SkillAttempt, SkillCall, SkillReply
+from showhow.runs.services import Services
+from showhow.tools.arguments import Accepts
+from showhow.tools.tool import Observation, SourceKind, Tool, ToolContext
 
 
 @dataclass(frozen=True, slots=True)

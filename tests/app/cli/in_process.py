@@ -7,11 +7,11 @@ import subprocess
 from functools import cache
 from pathlib import Path
 
-from app.cli.main import main
-from app.services import use_services
-from fewshot_library.encoder import SentenceEncoder
-from runs.services import Services
-from settings import DEFAULT_ENCODER, Settings
+from showhow.app.cli.main import main
+from showhow.app.services import use_services
+from showhow.fewshot_library.encoder import SentenceEncoder
+from showhow.runs.services import Services
+from showhow.settings import DEFAULT_ENCODER, Settings
 
 
 @cache

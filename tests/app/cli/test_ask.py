@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
+from showhow.worlds.article_files import read_articles
+from showhow.worlds.build import WorldContents, build_world
 from tests.app.cli.in_process import run_in_process
 from tests.servers.model import Fails, ModelServer, Request, Says
 from tests.servers.strict import make_script
-from worlds.article_files import read_articles
-from worlds.build import WorldContents, build_world
 
 SHOWHOW = Path(sys.executable).with_name("showhow")
 HARBOUR = Path(__file__).parents[2] / "tools"

@@ -15,10 +15,10 @@ from pathlib import Path
 
 import pytest
 
+from showhow.worlds.live.consent import CONSENT_FILE
 from tests.app.cli.in_process import run_in_process
 from tests.browser.server import Showhow
 from tests.servers.loopback import free_port
-from worlds.live.consent import CONSENT_FILE
 
 SHOWHOW = Path(sys.executable).with_name("showhow")
 
@@ -284,7 +284,7 @@ def test_a_database_address_that_cannot_be_used_is_refused_in_one_sentence(tmp_p
 def run_verbs(home: Path, *verbs: tuple[str, ...]) -> None:
     """Run the verbs in one new process, with its own umask."""
     program = (
-        "import json, sys\nfrom app.cli.main import main\nfor words in json.loads(sys.argv[1]):\n"
+        "import json, sys\nfrom showhow.app.cli.main import main\nfor words in json.loads(sys.argv[1]):\n"
         "    try:\n        main(words)\n    except SystemExit as ending:\n        assert not ending.code, words"
     )
     subprocess.run(

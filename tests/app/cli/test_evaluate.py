@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from db.merge import merge_trace
-from db.schema import upgrade
-from evaluation.gold_demonstrations import make_world_gold_traces
-from fiction.generator.build import generate_world
-from fiction.questions.question_file import QUESTIONS_FILE, QuestionFile, QuestionFilter
-from fiction.universe.options import GenerationOptions
-from runs.services import Services
-from settings import Settings
+from showhow.db.merge import merge_trace
+from showhow.db.schema import upgrade
+from showhow.evaluation.gold_demonstrations import make_world_gold_traces
+from showhow.fiction.generator.build import generate_world
+from showhow.fiction.questions.question_file import QUESTIONS_FILE, QuestionFile, QuestionFilter
+from showhow.fiction.universe.options import GenerationOptions
+from showhow.runs.services import Services
+from showhow.settings import Settings
 from tests.app.cli.in_process import run_in_process
 from tests.servers.model import Fails, Hangs, ModelServer, Reply, Request, Says
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from app.cli.backup import INTERRUPTED_RESTORE_FILE, report_interrupted_restore
+from showhow.app.cli.backup import INTERRUPTED_RESTORE_FILE, report_interrupted_restore
 from tests.app.cli.in_process import run_in_process
 from tests.app.cli.test_db import failure, import_questions, import_world, projects_of
 

@@ -7,12 +7,12 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from app.cli.setup import DEFAULT_PROJECT
-from app.jobs import JobRegistry
-from db import libraries, users, verifications
-from db.database import Database
-from db.models import User
-from db.projects import get_project
+from showhow.app.cli.setup import DEFAULT_PROJECT
+from showhow.app.jobs import JobRegistry
+from showhow.db import libraries, users, verifications
+from showhow.db.database import Database
+from showhow.db.models import User
+from showhow.db.projects import get_project
 from tests.app.cli.in_process import run_in_process
 from tests.app.test_jobs import wait_for_end
 from tests.browser.server import copy_prepared_home

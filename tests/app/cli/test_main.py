@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from app.cli.main import VERBS, Verb
-from guard.user_errors import USER_ERRORS
+from showhow.app.cli.main import VERBS, Verb
+from showhow.guard.user_errors import USER_ERRORS
 from tests.app.cli.in_process import run_in_process
 from tests.browser.server import Showhow
 
@@ -34,17 +34,20 @@ def modules_loaded_by(statement: str, tmp_path: Path) -> set[str]:
 
 
 def test_help_loads_no_room_and_no_large_library(tmp_path: Path):
-    loaded = modules_loaded_by("import app.cli.main; app.cli.main.build_command_line(None)", tmp_path)
+    loaded = modules_loaded_by("import showhow.app.cli.main; showhow.app.cli.main.build_command_line(None)", tmp_path)
     assert not loaded & {*HEAVY, "sqlalchemy", "streamlit", "tantivy", "pyoxigraph", "numpy"}
 
 
 def test_listing_worlds_loads_no_database_and_no_large_library(tmp_path: Path):
-    loaded = modules_loaded_by("import app.cli.world; app.cli.world.list_(as_json=False)", tmp_path)
-    assert not loaded & {*HEAVY, "sqlalchemy", "alembic", "numpy", "pydantic", "httpx", "tools.registry"}
+    loaded = modules_loaded_by("import showhow.app.cli.world; showhow.app.cli.world.list_(as_json=False)", tmp_path)
+    assert not loaded & {*HEAVY, "sqlalchemy", "alembic", "numpy", "pydantic", "httpx", "showhow.tools.registry"}
 
 
 def test_the_imports_of_a_page_load_no_large_library(tmp_path: Path):
-    rooms = "import app.server, app.pages.annotate.recorder, app.widgets.queue, app.cli.setup"
+    rooms = (
+        "import showhow.app.server, showhow.app.pages.annotate.recorder, "
+        "showhow.app.widgets.queue, showhow.app.cli.setup"
+    )
     assert not modules_loaded_by(rooms, tmp_path) & (set(HEAVY) - {"pandas"})
 
 

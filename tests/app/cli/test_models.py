@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from llm.profiles import PROFILES_FILE_NAME, ProfileFile
-from llm.types import ModelProfile
-from llm.usage import TokenPrice
+from showhow.llm.profiles import PROFILES_FILE_NAME, ProfileFile
+from showhow.llm.types import ModelProfile
+from showhow.llm.usage import TokenPrice
+from showhow.worlds.article_files import read_articles
+from showhow.worlds.build import WorldContents, build_world
 from tests.app.cli.in_process import run_in_process
 from tests.servers.model import ModelServer, Request, Says
-from worlds.article_files import read_articles
-from worlds.build import WorldContents, build_world
 
 HARBOUR = Path(__file__).parents[2] / "tools"
 KEY = "planted-key-of-a-profile"

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from db import projects
-from evaluation.datasets import QUESTION_FORMATS
-from fiction.generator.build import generate_world
-from fiction.universe.options import GenerationOptions
-from runs.services import Services
-from settings import Settings
+from showhow.db import projects
+from showhow.evaluation.datasets import QUESTION_FORMATS
+from showhow.fiction.generator.build import generate_world
+from showhow.fiction.universe.options import GenerationOptions
+from showhow.runs.services import Services
+from showhow.settings import Settings
 from tests.app.cli.in_process import run_in_process
 
 GOOD = {"question": "Who is the mother of Ada Reed?", "answers": ["Eva Reed"], "id": "1"}

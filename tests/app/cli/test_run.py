@@ -7,21 +7,21 @@ from pathlib import Path
 
 import pytest
 
-from app.cli.run import clear_leftovers
-from runs.services import Services
-from settings import Settings
+from showhow.app.cli.run import clear_leftovers
+from showhow.runs.services import Services
+from showhow.settings import Settings
 
 ROOT = Path(__file__).resolve().parents[3]
 # A process that uploads, builds and asks, and is killed or stays.
 WORK = """
 import sys
 from pathlib import Path
-from app.jobs import create_upload_folder
-from runs.process import current_worker_id
-from runs.services import Services
-from settings import Settings
+from showhow.app.jobs import create_upload_folder
+from showhow.runs.process import current_worker_id
+from showhow.runs.services import Services
+from showhow.settings import Settings
 from tests.runs.test_resume import begun
-from worlds.build import create_world_folder
+from showhow.worlds.build import create_world_folder
 services = Services(Settings.from_env({"SHOWHOW_HOME": sys.argv[1]}))
 upload = create_upload_folder(services.settings.uploads_folder, "mine")
 (upload.path / "articles.jsonl").write_text("{}")
@@ -55,13 +55,13 @@ def test_leftovers_of_a_killed_process_are_cleared_and_those_of_a_living_one_sta
 
 # Each writes one of the home's files, and is killed in the middle of it.
 HALF_WRITTEN = {
-    "profiles": "from llm.profiles import ProfileFile; from llm.types import ModelProfile; "
+    "profiles": "from showhow.llm.profiles import ProfileFile; from showhow.llm.types import ModelProfile; "
     "ProfileFile(home / 'models.json').save(ModelProfile('openai:gpt-5-mini', name='a'))",
-    "export": "from tasks.task import open_atomically\n"
+    "export": "from showhow.tasks.task import open_atomically\n"
     "with open_atomically(home / 'traces.jsonl', force=False) as stream: stream.write(b'half')",
-    "embeddings": "import numpy; from fewshot_library.encoder import _write_cache; "
+    "embeddings": "import numpy; from showhow.fewshot_library.encoder import _write_cache; "
     "_write_cache(home / 'libraries' / '1' / 'embeddings.npz', 'key', numpy.zeros(3)); ",
-    "report": "from evaluation.selection_usage import save_report; "
+    "report": "from showhow.evaluation.selection_usage import save_report; "
     "save_report(home / 'libraries' / '1' / 'usage' / 'a.json', {})",
 }
 KILLED_BEFORE_THE_NAME = """

@@ -9,25 +9,25 @@ from pathlib import Path
 
 import pytest
 
-from app.cli.setup import DEMONSTRATION_COUNT, WORLD_OPTIONS
-from db.models import GENERATED_REASONER
-from fewshot_library.formats import showhow
-from fiction.questions.question_file import read_question_rows
-from fiction.questions.templates import build_templates
+from showhow.app.cli.setup import DEMONSTRATION_COUNT, WORLD_OPTIONS
+from showhow.db.models import GENERATED_REASONER
+from showhow.fewshot_library.formats import showhow
+from showhow.fiction.questions.question_file import read_question_rows
+from showhow.fiction.questions.templates import build_templates
+from showhow.tools.registry import BUILT_IN_TOOLS
+from showhow.worlds.folder import list_world_names
+from showhow.worlds.open import read_world_metadata
 from tests.app.cli.in_process import run_in_process
 from tests.browser.server import prepare_home
-from tools.registry import BUILT_IN_TOOLS
-from worlds.folder import list_world_names
-from worlds.open import read_world_metadata
 
 SHOWHOW = Path(sys.executable).with_name("showhow")
 LOADED = """
 import sys
-from app.cli.setup import prepare
-from app.services import current_services
+from showhow.app.cli.setup import prepare
+from showhow.app.services import current_services
 prepare(current_services())
-heavy = [name for name in ("faker", "fiction.generator.build", "benchmarks", "torch") if name in sys.modules]
-sys.stdout.write(str(heavy))
+heavy = {"faker", "showhow.fiction.generator.build", "showhow.benchmarks", "torch"} & set(sys.modules)
+sys.stdout.write(str([*heavy]))
 """
 
 

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from fewshot_library.formats import SHOWHOW
+from showhow.fewshot_library.formats import SHOWHOW
 from tests.app.cli.in_process import run_in_process
 from tests.fewshot_library.traces import export, fork_of, plain_trace
 

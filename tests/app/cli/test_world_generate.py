@@ -124,7 +124,7 @@ def test_a_full_disk_fails_with_one_sentence_and_removes_the_world(tmp_path: Pat
     program = """
 import resource, sys
 resource.setrlimit(resource.RLIMIT_FSIZE, (400_000, 400_000))
-from app.cli.main import main
+from showhow.app.cli.main import main
 if __name__ == "__main__":
     main()
 """

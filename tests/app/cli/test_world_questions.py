@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from fiction.family import build_universe_family
-from fiction.universe.build import make_universe
-from fiction.universe.items import ItemCatalog
-from fiction.universe.options import GenerationOptions
+from showhow.fiction.family import build_universe_family
+from showhow.fiction.universe.build import make_universe
+from showhow.fiction.universe.items import ItemCatalog
+from showhow.fiction.universe.options import GenerationOptions
 from tests.app.cli.test_world import ISLE, error_of, stdout_of
 
 ROWS = [

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from fewshot_library.formats import showhow
-from fiction.questions.question_file import read_question_rows
+from showhow.fewshot_library.formats import showhow
+from showhow.fiction.questions.question_file import read_question_rows
 from tests.app.cli.test_world import ISLE, error_of, stdout_of
 
 

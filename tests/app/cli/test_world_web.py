@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from runs.services import Services
-from settings import Settings
+from showhow.runs.services import Services
+from showhow.settings import Settings
+from showhow.tools.registry import get_tool
 from tests.app.cli.in_process import run_in_process
 from tests.servers.web import SEARCH_KEY, HarbourWeb, run_web
-from tools.registry import get_tool
 
 ENVIRON = {"SHOWHOW_CONTACT": "tests@showhow.example", "HARBOUR_SEARCH": SEARCH_KEY}
 

@@ -2,14 +2,14 @@
 
 from pathlib import Path
 
-from app.pages.ask.examples import EXAMPLE_COUNT, find_examples
-from db import libraries, projects
-from db.run_spec import RunLimits, RunSpec
-from evaluation.metrics import score_answer
-from reasoners.registry import REASONERS
-from runs.ask import AskRequest, begin_run
-from runs.services import Services
-from settings import Settings
+from showhow.app.pages.ask.examples import EXAMPLE_COUNT, find_examples
+from showhow.db import libraries, projects
+from showhow.db.run_spec import RunLimits, RunSpec
+from showhow.evaluation.metrics import score_answer
+from showhow.reasoners.registry import REASONERS
+from showhow.runs.ask import AskRequest, begin_run
+from showhow.runs.services import Services
+from showhow.settings import Settings
 from tests.browser.server import copy_prepared_home
 
 

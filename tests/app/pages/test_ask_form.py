@@ -3,17 +3,17 @@
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from app.pages.ask.form import describe_reasoner
-from db.run_spec import RunLimits
-from reasoners.registry import REASONERS, ReasonerEntry
-from tools.registry import name_tools_by_title
+from showhow.app.pages.ask.form import describe_reasoner
+from showhow.db.run_spec import RunLimits
+from showhow.reasoners.registry import REASONERS, ReasonerEntry
+from showhow.tools.registry import name_tools_by_title
 
 # Each reasoner has its own step field; that of fusion is not shown.
 SCRIPT = """
 import streamlit as st
 
-from app.pages.ask.form import limits_in_form
-from db.run_spec import RunLimits, RunSpec
+from showhow.app.pages.ask.form import limits_in_form
+from showhow.db.run_spec import RunLimits, RunSpec
 
 st.session_state["ask_steps_humaniq"] = 20
 st.session_state["ask_steps_replay"] = 300
@@ -43,8 +43,8 @@ def test_one_sentence_says_what_a_reasoner_does_what_it_costs_and_what_it_needs(
 OPTIONS_SCRIPT = """
 import streamlit as st
 
-from app.pages.ask.form import seed_ask_form, show_option
-from reasoners.registry import REASONERS
+from showhow.app.pages.ask.form import seed_ask_form, show_option
+from showhow.reasoners.registry import REASONERS
 
 seed_ask_form(None, None, has_model=True)
 st.session_state["options"] = {

@@ -5,11 +5,11 @@ from uuid import uuid4
 
 import pytest
 
-from app.pages.ask.run_view import build_conclusion, format_calls
-from db.models import Project, Question, Step, Trace
-from db.run_spec import RunResult
-from db.trace_record import TraceRecord
-from reasoners.answers.extraction import find_evidence_steps
+from showhow.app.pages.ask.run_view import build_conclusion, format_calls
+from showhow.db.models import Project, Question, Step, Trace
+from showhow.db.run_spec import RunResult
+from showhow.db.trace_record import TraceRecord
+from showhow.reasoners.answers.extraction import find_evidence_steps
 
 ARTICLE = "[1] Ada Reed was born in Gullhaven. [2] She has 5 kites, made in 1995."
 

@@ -5,9 +5,9 @@ from uuid import uuid4
 
 import pytest
 
-from app.pages.compare.questions import find_first_different_step
-from app.widgets.table import cost_chart_spec
-from db.models import SPAN_SKILL, Step
+from showhow.app.pages.compare.questions import find_first_different_step
+from showhow.app.widgets.table import cost_chart_spec
+from showhow.db.models import SPAN_SKILL, Step
 
 
 def steps(*contents: dict[str, Any]) -> list[Step]:

@@ -6,17 +6,17 @@ from typing import Any
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from db.answer_formats import AnswerFormat
+from showhow.db.answer_formats import AnswerFormat
 
 # Drawn as the Annotate page draws it, over the answer format that the test puts into the session.
 SCRIPT = """
 import streamlit as st
 
-from app.pages.annotate.answer_form import show_answer_form
-from app.pages.annotate.composer import StepComposer
-from db.models import Project, Question, Trace
-from db.trace_record import TraceRecord
-from tools.registry import BUILT_IN_TOOLS
+from showhow.app.pages.annotate.answer_form import show_answer_form
+from showhow.app.pages.annotate.composer import StepComposer
+from showhow.db.models import Project, Question, Trace
+from showhow.db.trace_record import TraceRecord
+from showhow.tools.registry import BUILT_IN_TOOLS
 
 if "record" not in st.session_state:
     project = Project(name="p", world="w", answer_format=st.session_state["format"])
@@ -112,11 +112,11 @@ def test_a_list_begins_with_its_default(part: dict[str, Any], value: list[Any]) 
 STEP_SCRIPT = """
 import streamlit as st
 
-from app.pages.annotate.composer import StepComposer, show_step_form
-from app.pages.annotate.recorder import PickedValue, choose_tool, insert_value
-from db.models import Project, Question, Step, Trace
-from db.trace_record import TraceRecord
-from tools.registry import BUILT_IN_TOOLS
+from showhow.app.pages.annotate.composer import StepComposer, show_step_form
+from showhow.app.pages.annotate.recorder import PickedValue, choose_tool, insert_value
+from showhow.db.models import Project, Question, Step, Trace
+from showhow.db.trace_record import TraceRecord
+from showhow.tools.registry import BUILT_IN_TOOLS
 
 project = Project(name="p", world="w")
 question = Question(project_id=project.id, position=1, text="Who was born earlier, Ada Lund or Bo Ek, in March?")

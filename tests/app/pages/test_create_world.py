@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from app.pages.worlds.create_world import MAX_LISTED_SOURCES, list_import_sources, resolve_import_source
-from worlds.folder import WorldError
+from showhow.app.pages.worlds.create_world import MAX_LISTED_SOURCES, list_import_sources, resolve_import_source
+from showhow.worlds.folder import WorldError
 
 
 @pytest.fixture
@@ -38,7 +38,7 @@ def test_the_list_is_bounded(tmp_path: Path):
         (tmp_path / f"{number}.jsonl").touch()
     assert len(list_import_sources(tmp_path, ["jsonl"])) == MAX_LISTED_SOURCES
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("app.pages.worlds.create_world.MAX_VISITED_ENTRIES", 100)
+        patch.setattr("showhow.app.pages.worlds.create_world.MAX_VISITED_ENTRIES", 100)
         assert len(list_import_sources(tmp_path, ["jsonl"])) == 100
         assert list_import_sources(tmp_path, ["ttl"]) == []
 

@@ -6,7 +6,7 @@ from html import unescape
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.pages.library.usage import highlight_changes
+from showhow.app.pages.library.usage import highlight_changes
 
 TEXTS = st.lists(st.sampled_from(["Ada", "Q1", "<b>", "\n", "  ", "&amp;", "was", "is"]), max_size=12).map(" ".join)
 

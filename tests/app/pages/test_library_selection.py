@@ -5,14 +5,14 @@ import re
 import numpy as np
 import pytest
 
-from app.pages.library.selection import build_points, heat_map_chart, rank_candidates, scatter_chart
-from app.widgets.selection_form import render_pick_reasons
-from fewshot_library.dpp import likelihood_matrix, similarity_matrix
-from fewshot_library.encoder import BUNDLED_MODEL, SentenceEncoder
-from fewshot_library.formats import read_traces
-from fewshot_library.library import LoadedLibrary
-from fewshot_library.selection import SELECTION_MODES, SelectionConfig
-from fewshot_library.sequence_similarity import build_sequence_map
+from showhow.app.pages.library.selection import build_points, heat_map_chart, rank_candidates, scatter_chart
+from showhow.app.widgets.selection_form import render_pick_reasons
+from showhow.fewshot_library.dpp import likelihood_matrix, similarity_matrix
+from showhow.fewshot_library.encoder import BUNDLED_MODEL, SentenceEncoder
+from showhow.fewshot_library.formats import read_traces
+from showhow.fewshot_library.library import LoadedLibrary
+from showhow.fewshot_library.selection import SELECTION_MODES, SelectionConfig
+from showhow.fewshot_library.sequence_similarity import build_sequence_map
 from tests.fewshot_library.conftest import to_demonstration
 
 QUESTION = "Which mountain is the highest in Alaska?"

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-import app.widgets.queue
-import app.widgets.step_notes
-from app.pages import main
-from app.pages.main import PAGES, PageEntry, help_of, list_pages
+import showhow.app.widgets.queue
+import showhow.app.widgets.step_notes
+from showhow.app.pages import main
+from showhow.app.pages.main import PAGES, PageEntry, help_of, list_pages
 
 PAGES_FOLDER = Path(main.__file__).parent
 
@@ -24,9 +24,9 @@ def test_the_sheet_of_a_page_lists_every_alt_shortcut_of_its_buttons(entry: Page
     script = PAGES_FOLDER / entry.script
     files = [script] if script.parent == PAGES_FOLDER else sorted(script.parent.glob("*.py"))
     if entry.name == "annotate":
-        files.append(Path(app.widgets.queue.__file__))
+        files.append(Path(showhow.app.widgets.queue.__file__))
     if entry.name in ("annotate", "review"):
-        files.append(Path(app.widgets.step_notes.__file__))
+        files.append(Path(showhow.app.widgets.step_notes.__file__))
     keys = {key for file in files for key in re.findall(r'"(Alt\+[A-Z])"', file.read_text(encoding="utf-8"))}
     listed = {
         key for keys_of_action in help_of(entry.name).shortcuts for key in re.findall(r"Alt\+[A-Z]\b", keys_of_action)
@@ -49,11 +49,3 @@ def test_a_new_page_is_listed_for_users_with_its_role():
         "Tools",
         "Settings",
     ]
-
-
-def test_no_page_hides_a_room():
-    """Streamlit puts the folder of the pages first on the path, so that a page tools.py would hide the room tools."""
-    top = PAGES_FOLDER.parents[1].iterdir()
-    rooms = {path.stem for path in top if path.suffix == ".py" or (path / "__init__.py").is_file()}
-    assert rooms
-    assert not {script.stem for script in PAGES_FOLDER.glob("*.py")} & rooms

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from app.pages.ask.reply_form import (
+from showhow.app.pages.ask.reply_form import (
     JSON_TEXT,
     LIST,
     OBJECT,
@@ -17,12 +17,12 @@ from app.pages.ask.reply_form import (
     list_reply_fields,
     to_rows,
 )
-from fiction.universe.options import GenerationOptions
-from reasoners.atomr.skills import PlanReply
-from reasoners.geek.skills import DecomposeReply
-from reasoners.registry import REASONERS
-from reasoners.skills.skill import read_reply
-from tests.evaluation.test_gold_skills import Ground, make_ground
+from showhow.fiction.universe.options import GenerationOptions
+from showhow.reasoners.atomr.skills import PlanReply
+from showhow.reasoners.geek.skills import DecomposeReply
+from showhow.reasoners.registry import REASONERS
+from showhow.reasoners.skills.skill import read_reply
+from tests.oracles.test_skills import Ground, make_ground
 
 OPTIONS = GenerationOptions(people=80, seed=9, depth=4, per_template=1, split="text=50,graph=35,web=15")
 

@@ -4,14 +4,14 @@ from itertools import combinations
 
 import pytest
 
-from app.pages.worlds import diagrams
-from app.pages.worlds.diagrams import DiagramBox
-from fiction.family import Family, Relative, build_universe_family
-from fiction.universe.build import make_universe
-from fiction.universe.items import ItemCatalog
-from fiction.universe.options import GenerationOptions
-from worlds.neighbourhood import BranchValue, Neighbourhood, RelationBranch
-from worlds.source import Entity, Relation
+from showhow.app.pages.worlds import diagrams
+from showhow.app.pages.worlds.diagrams import DiagramBox
+from showhow.fiction.family import Family, Relative, build_universe_family
+from showhow.fiction.universe.build import make_universe
+from showhow.fiction.universe.items import ItemCatalog
+from showhow.fiction.universe.options import GenerationOptions
+from showhow.worlds.neighbourhood import BranchValue, Neighbourhood, RelationBranch
+from showhow.worlds.source import Entity, Relation
 
 
 def assert_apart(boxes: list[DiagramBox]) -> None:

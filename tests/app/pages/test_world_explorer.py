@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.pages.worlds.explorer import PART_CHARACTERS, split_article
-from worlds.source import Article
+from showhow.app.pages.worlds.explorer import PART_CHARACTERS, split_article
+from showhow.worlds.source import Article
 
 LENGTHS = st.integers(0, 300) | st.integers(PART_CHARACTERS - 2, 3 * PART_CHARACTERS)
 

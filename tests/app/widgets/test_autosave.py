@@ -13,16 +13,16 @@ from starlette.requests import Request
 from starlette.routing import Route
 from starlette.testclient import TestClient
 
-from app.widgets import autosave
-from app.widgets.autosave import DraftPage
-from app.widgets.queue import OpenedTrace
-from db import projects, recording, traces, users
-from db.database import Database
-from db.models import Draft
-from db.recording import find_draft
-from db.types import utc_now
-from runs.services import Services
-from settings import Settings
+from showhow.app.widgets import autosave
+from showhow.app.widgets.autosave import DraftPage
+from showhow.app.widgets.queue import OpenedTrace
+from showhow.db import projects, recording, traces, users
+from showhow.db.database import Database
+from showhow.db.models import Draft
+from showhow.db.recording import find_draft
+from showhow.db.types import utc_now
+from showhow.runs.services import Services
+from showhow.settings import Settings
 
 
 @pytest.fixture

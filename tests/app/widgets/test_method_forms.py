@@ -9,21 +9,21 @@ from uuid import uuid4
 
 import pytest
 
-from app.widgets.form_cards import CardLine, FormCard, MethodForm
-from app.widgets.method_forms import FORMS, build_method_form
-from db.models import SPAN_SKILL, Question, Step
-from db.recording import NewStep, StepResult, build_step
-from db.run_spec import RunLimits
-from fiction.universe.options import GenerationOptions
-from reasoners.atomr.skills import PlanReply
-from reasoners.base import Task
-from reasoners.pdrr.skills import PRUNE_TRIPLES
-from reasoners.registry import REASONERS, make_reasoner
-from reasoners.skills.skill import read_reply
-from runs.recorders import MemoryRecorder
-from runs.runner import RunControl, run_reasoner
-from tests.evaluation.test_gold_skills import Ground, is_short, make_ground
-from tools.registry import available_tools
+from showhow.app.widgets.form_cards import CardLine, FormCard, MethodForm
+from showhow.app.widgets.method_forms import FORMS, build_method_form
+from showhow.db.models import SPAN_SKILL, Question, Step
+from showhow.db.recording import NewStep, StepResult, build_step
+from showhow.db.run_spec import RunLimits
+from showhow.fiction.universe.options import GenerationOptions
+from showhow.reasoners.atomr.skills import PlanReply
+from showhow.reasoners.base import Task
+from showhow.reasoners.pdrr.skills import PRUNE_TRIPLES
+from showhow.reasoners.registry import REASONERS, make_reasoner
+from showhow.reasoners.skills.skill import read_reply
+from showhow.runs.recorders import MemoryRecorder
+from showhow.runs.runner import RunControl, run_reasoner
+from showhow.tools.registry import available_tools
+from tests.oracles.test_skills import Ground, is_short, make_ground
 
 OPTIONS = GenerationOptions(people=80, seed=9, depth=4, per_template=1)
 METHOD_OPTIONS: dict[str, dict[str, Any]] = {"geek": {"explore": 3, "rounds": 3}, "tog-2": {"samples": 0}}

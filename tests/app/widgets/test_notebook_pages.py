@@ -5,10 +5,15 @@ import json
 import pytest
 from uuid_utils.compat import uuid7
 
-from app.widgets.notebook import STEPS_PER_PAGE, NotebookPosition, page_of_step
-from db.models import Project, Question, Step, Trace
-from db.trace_record import TraceRecord
-from fewshot_library.formats.showhow import format_trace_json, format_trace_markdown, record_from_json, record_to_json
+from showhow.app.widgets.notebook import STEPS_PER_PAGE, NotebookPosition, page_of_step
+from showhow.db.models import Project, Question, Step, Trace
+from showhow.db.trace_record import TraceRecord
+from showhow.fewshot_library.formats.showhow import (
+    format_trace_json,
+    format_trace_markdown,
+    record_from_json,
+    record_to_json,
+)
 
 TRACE = uuid7()
 

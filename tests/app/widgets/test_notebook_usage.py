@@ -1,7 +1,7 @@
-from app.widgets.notebook import build_notebook_data, format_step_cost, format_trace_cost, format_usage_details
-from db.models import Project, Question, Trace
-from db.trace_record import TraceRecord
-from evaluation.value_format import format_money, format_seconds, format_tokens
+from showhow.app.widgets.notebook import build_notebook_data, format_step_cost, format_trace_cost, format_usage_details
+from showhow.db.models import Project, Question, Trace
+from showhow.db.trace_record import TraceRecord
+from showhow.evaluation.value_format import format_money, format_seconds, format_tokens
 from tests.app.nouns import step_with
 
 CALL = {"model": "m", "calls": 1, "input_tokens": 1000, "output_tokens": 200, "seconds": 0.5, "cost": 0.003}

@@ -1,6 +1,6 @@
 import pytest
 
-from app.widgets.observation import MAX_TEXT_CHARACTERS, build_observation_view
+from showhow.app.widgets.observation import MAX_TEXT_CHARACTERS, build_observation_view
 from tests.app.nouns import step_with
 
 

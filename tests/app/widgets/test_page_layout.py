@@ -8,17 +8,17 @@ from pathlib import Path
 
 import pytest
 
-from app.widgets.page_layout import format_sentence, format_when
-from db import projects, recording, users
-from db.database import Database
+from showhow.app.widgets.page_layout import format_sentence, format_when
+from showhow.db import projects, recording, users
+from showhow.db.database import Database
 from tests.browser.server import copy_prepared_home
 
 ROOT = Path(__file__).parents[3]
 OPEN_TRACES = """
 import gc, sys
 from streamlit.testing.v1 import AppTest
-import app.services
-from db.trace_record import TraceRecord
+import showhow.app.services
+from showhow.db.trace_record import TraceRecord
 
 page = AppTest.from_file("app/pages/main.py", default_timeout=60)
 for trace in sys.argv[1:]:

@@ -4,7 +4,7 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from app.widgets.queue import ShownQuestions
+from showhow.app.widgets.queue import ShownQuestions
 
 PROJECT = uuid4()
 

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from app.widgets.repeatability import describe_repeatability
-from db.models import Project, Question, Trace
-from db.trace_record import TraceRecord
-from reasoners.provenance import trace_argument_origins
+from showhow.app.widgets.repeatability import describe_repeatability
+from showhow.db.models import Project, Question, Trace
+from showhow.db.trace_record import TraceRecord
+from showhow.reasoners.provenance import trace_argument_origins
 from tests.app.nouns import step_with
 
 ORDERS = {"result": [{"customer": "Ada Lund", "order": 1042}]}

@@ -4,9 +4,9 @@ from typing import Any
 
 from uuid_utils.compat import uuid7
 
-from app.widgets.observation import MAX_ITEMS, build_observation_view, build_result_view
-from db.models import Step
-from reasoners.provenance import collect_known_values, resolve_origin
+from showhow.app.widgets.observation import MAX_ITEMS, build_observation_view, build_result_view
+from showhow.db.models import Step
+from showhow.reasoners.provenance import collect_known_values, resolve_origin
 
 
 def view_of(data: dict[str, Any], text: str = "") -> dict[str, Any]:

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
-from db import projects
-from db.database import Database
-from fiction.family import Family, build_universe_family
-from fiction.generator.world_files import UNIVERSE_FILE
-from fiction.universe.items import ItemCatalog
-from fiction.universe.universe import Universe
+from showhow.db import projects
+from showhow.db.database import Database
+from showhow.fiction.family import Family, build_universe_family
+from showhow.fiction.generator.world_files import UNIVERSE_FILE
+from showhow.fiction.universe.items import ItemCatalog
+from showhow.fiction.universe.universe import Universe
 from tests.browser.server import Showhow
 from tests.browser.walks.walk import Walk
 

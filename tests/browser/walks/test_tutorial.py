@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
+from showhow.tools.registry import tool_title
 from tests.browser.annotator import LABELS
 from tests.browser.server import Showhow
 from tests.browser.walks.walk import Walk
-from tools.registry import tool_title
 
 pytestmark = pytest.mark.long
 

@@ -77,7 +77,7 @@ def test_a_walk_uses_all_of_the_page_and_nothing_else(walk: Walk):
 
 def test_every_how_to_is_walked_and_every_picture_is_taken():
     walked = {"tutorial.md", *test_how_tos.WALKS, *test_how_tos_with_a_model.WALKS}
-    # Their programs are run by tests/showhow/test_documents.py.
+    # Their programs are run by tests/interface/test_documents.py.
     programs = {"how-to/notebook.md", "how-to/python.md"}
     assert {path.relative_to(DOCS).as_posix() for path in (DOCS / "how-to").glob("*.md")} <= walked | programs
     items = [item for page in walked for section in read_page(page) for item in section.items]

@@ -4,10 +4,10 @@ from collections.abc import Iterator
 from datetime import date
 from functools import cache
 
-from fiction.generator.source_split import assign_sources, parse_split
-from fiction.universe.build import make_universe
-from fiction.universe.options import GenerationOptions
-from fiction.universe.universe import FACTS, SOURCES, FactSources, Universe
+from showhow.fiction.generator.source_split import assign_sources, parse_split
+from showhow.fiction.universe.build import make_universe
+from showhow.fiction.universe.options import GenerationOptions
+from showhow.fiction.universe.universe import FACTS, SOURCES, FactSources, Universe
 
 SPLITS = [
     ("everywhere", "both"),

@@ -5,7 +5,7 @@ from itertools import product
 
 import pytest
 
-from fiction.generator.articles import (
+from showhow.fiction.generator.articles import (
     DECEASED,
     FEMALE,
     SENTENCE_KINDS,

@@ -15,19 +15,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fiction.generator.articles import generate_articles, generate_people_articles, generate_place_articles
-from fiction.generator.source_split import assign_sources, parse_split
-from fiction.phantomwiki.articles import format_article, parse_sentence, parse_sentences
-from fiction.universe.build import make_universe
-from fiction.universe.items import ItemCatalog
-from fiction.universe.options import GenerationOptions
-from fiction.universe.relations import RELATIONS, find_related
-from fiction.universe.universe import TEXT, FactSources, Universe
+from showhow.fiction.generator.articles import generate_articles, generate_people_articles, generate_place_articles
+from showhow.fiction.generator.source_split import assign_sources, parse_split
+from showhow.fiction.phantomwiki.articles import format_article, parse_sentence, parse_sentences
+from showhow.fiction.universe.build import make_universe
+from showhow.fiction.universe.items import ItemCatalog
+from showhow.fiction.universe.options import GenerationOptions
+from showhow.fiction.universe.relations import RELATIONS, find_related
+from showhow.fiction.universe.universe import TEXT, FactSources, Universe
+from showhow.worlds.source import Article
 from tests.examples import examples
 from tests.fiction.generator.sentence_reader import PLAIN, PROSE, Reading, clauses, read
 from tests.fiction.generator.split_universes import SPLITS, friendships, numbers, split_universe, words
 from tests.fiction.universe.random_options import options
-from worlds.source import Article
 
 ROOT = Path(__file__).resolve().parents[3]
 KIN = {("sibling", True): "sister", ("sibling", False): "brother", ("child", True): "daughter", ("child", False): "son"}

@@ -12,24 +12,24 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fiction.generator.articles import generate_articles
-from fiction.generator.build import generate_world
-from fiction.generator.progress import StageProgress
-from fiction.generator.source_split import assign_sources, parse_split
-from fiction.generator.web_pages import generate_pages
-from fiction.questions.question_file import read_question_rows
-from fiction.questions.templates import sample_questions
-from fiction.universe.build import make_universe
-from fiction.universe.items import ItemCatalog
-from fiction.universe.options import GenerationOptions
-from fiction.universe.universe import GRAPH, TEXT, FactSources, Universe
-from tools.registry import BUILT_IN_TOOLS
-from tools.tool import Observation, ToolContext
-from worlds.embedded.graph import EmbeddedGraph
-from worlds.embedded.text import EmbeddedText, EmbeddedWeb
-from worlds.folder import WorldError, WorldExists
-from worlds.open import open_world, read_world_metadata
-from worlds.source import World
+from showhow.fiction.generator.articles import generate_articles
+from showhow.fiction.generator.build import generate_world
+from showhow.fiction.generator.progress import StageProgress
+from showhow.fiction.generator.source_split import assign_sources, parse_split
+from showhow.fiction.generator.web_pages import generate_pages
+from showhow.fiction.questions.question_file import read_question_rows
+from showhow.fiction.questions.templates import sample_questions
+from showhow.fiction.universe.build import make_universe
+from showhow.fiction.universe.items import ItemCatalog
+from showhow.fiction.universe.options import GenerationOptions
+from showhow.fiction.universe.universe import GRAPH, TEXT, FactSources, Universe
+from showhow.tools.registry import BUILT_IN_TOOLS
+from showhow.tools.tool import Observation, ToolContext
+from showhow.worlds.embedded.graph import EmbeddedGraph
+from showhow.worlds.embedded.text import EmbeddedText, EmbeddedWeb
+from showhow.worlds.folder import WorldError, WorldExists
+from showhow.worlds.open import open_world, read_world_metadata
+from showhow.worlds.source import World
 
 pytestmark = pytest.mark.long
 
@@ -182,8 +182,8 @@ def test_the_same_options_give_the_same_bytes_with_any_number_of_processes_and_a
     program = """
 import sys
 from pathlib import Path
-from fiction.generator.build import generate_world
-from fiction.universe.options import GenerationOptions
+from showhow.fiction.generator.build import generate_world
+from showhow.fiction.universe.options import GenerationOptions
 if __name__ == "__main__":
     print(generate_world(Path(sys.argv[1]), "w", eval(sys.argv[2]), processes=int(sys.argv[3]))["hash"])
 """

@@ -9,8 +9,8 @@ import pytest
 ROOT = Path(__file__).resolve().parents[3]
 PROGRAM = """
 import os, signal, sys, time
-from worlds.folder import WorldError
-from fiction.generator.build import run_in_process
+from showhow.worlds.folder import WorldError
+from showhow.fiction.generator.build import run_in_process
 
 def numbers(count):
     yield from range(count)

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fiction.generator.source_split import WEB_PERCENT, SourceSplit, assign_sources, parse_split
-from fiction.universe.universe import ALL_SOURCES, FACTS, GRAPH, SOURCES, TEXT, FactSources, Universe
+from showhow.fiction.generator.source_split import WEB_PERCENT, SourceSplit, assign_sources, parse_split
+from showhow.fiction.universe.universe import ALL_SOURCES, FACTS, GRAPH, SOURCES, TEXT, FactSources, Universe
+from showhow.worlds.folder import WorldError
 from tests.examples import examples
 from tests.fiction.generator.split_universes import SPLITS, split_universe
-from worlds.folder import WorldError
 
 shares = st.tuples(st.integers(0, 100), st.integers(0, 100)).map(
     lambda cuts: (min(cuts), max(cuts) - min(cuts), 100 - max(cuts))

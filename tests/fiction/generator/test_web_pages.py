@@ -13,20 +13,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fiction.generator import web_pages
-from fiction.generator.build import PAGES_FILE, generate_world
-from fiction.generator.source_split import assign_sources, parse_split
-from fiction.generator.web_pages import MarkedWebPage, generate_pages, load_marks_by_address
-from fiction.universe.build import make_universe
-from fiction.universe.items import ItemCatalog
-from fiction.universe.options import GenerationOptions
-from fiction.universe.universe import FactSources, Universe
+from showhow.fiction.generator import web_pages
+from showhow.fiction.generator.build import PAGES_FILE, generate_world
+from showhow.fiction.generator.source_split import assign_sources, parse_split
+from showhow.fiction.generator.web_pages import MarkedWebPage, generate_pages, load_marks_by_address
+from showhow.fiction.universe.build import make_universe
+from showhow.fiction.universe.items import ItemCatalog
+from showhow.fiction.universe.options import GenerationOptions
+from showhow.fiction.universe.universe import FactSources, Universe
+from showhow.worlds.embedded.text import EmbeddedWeb, WebWriter
+from showhow.worlds.open import open_world
 from tests.examples import examples
 from tests.fiction.generator.sentence_reader import WEB, Reading, read
 from tests.fiction.generator.split_universes import SPLITS, Fact, friendships, numbers, split_universe, words
 from tests.fiction.universe.random_options import options
-from worlds.embedded.text import EmbeddedWeb, WebWriter
-from worlds.open import open_world
 
 PRONOUN = {"Ms ": "her", "Mr ": "his"}
 WITH_PAGES = [(split, by) for split, by in SPLITS if split == "everywhere" or "web" in split]

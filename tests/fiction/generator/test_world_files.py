@@ -9,12 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyoxigraph import Literal, NamedNode, RdfFormat, parse
 
-from fiction.generator.source_split import assign_sources, parse_split
-from fiction.generator.world_files import generate_triples
-from fiction.universe.build import make_universe
-from fiction.universe.items import PROPERTY_LABELS
-from fiction.universe.options import GenerationOptions
-from fiction.universe.universe import GRAPH, FactSources, Universe
+from showhow.fiction.generator.source_split import assign_sources, parse_split
+from showhow.fiction.generator.world_files import generate_triples
+from showhow.fiction.universe.build import make_universe
+from showhow.fiction.universe.items import PROPERTY_LABELS
+from showhow.fiction.universe.options import GenerationOptions
+from showhow.fiction.universe.universe import GRAPH, FactSources, Universe
 from tests.examples import examples
 
 SPLITS = [

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow
 import pyarrow.parquet
 
-from fiction.phantomwiki.articles import generate_rules
+from showhow.fiction.phantomwiki.articles import generate_rules
 
 FACTS = """
 :- dynamic friend_/2.

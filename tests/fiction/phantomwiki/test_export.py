@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from fiction.generator.build import generate_world
-from fiction.phantomwiki.articles import (
+from showhow.fiction.generator.build import generate_world
+from showhow.fiction.phantomwiki.articles import (
     InstanceExport,
     derive_facts,
     export_instance,
@@ -18,20 +18,29 @@ from fiction.phantomwiki.articles import (
     parse_sentences,
     read_articles,
 )
-from fiction.phantomwiki.instance import import_instance
-from fiction.phantomwiki.prolog import parse_facts
-from fiction.phantomwiki.records import ValueCodec
-from fiction.questions.evaluate import ExpressionEvaluator
-from fiction.questions.expressions import Both, Count, Expression, Fact, Having, Named, Related, encode_expression
-from fiction.questions.question_file import QUESTIONS_FILE, read_question_rows
-from fiction.universe.build import make_universe
-from fiction.universe.options import GenerationOptions
-from fiction.universe.relations import RELATIONS
-from fiction.universe.universe import FACTS, Universe
-from fiction.verification import verify_world
-from fiction.verification_checks import format_answers
+from showhow.fiction.phantomwiki.instance import import_instance
+from showhow.fiction.phantomwiki.prolog import parse_facts
+from showhow.fiction.phantomwiki.records import ValueCodec
+from showhow.fiction.questions.evaluate import ExpressionEvaluator
+from showhow.fiction.questions.expressions import (
+    Both,
+    Count,
+    Expression,
+    Fact,
+    Having,
+    Named,
+    Related,
+    encode_expression,
+)
+from showhow.fiction.questions.question_file import QUESTIONS_FILE, read_question_rows
+from showhow.fiction.universe.build import make_universe
+from showhow.fiction.universe.options import GenerationOptions
+from showhow.fiction.universe.relations import RELATIONS
+from showhow.fiction.universe.universe import FACTS, Universe
+from showhow.fiction.verification import verify_world
+from showhow.fiction.verification_checks import format_answers
+from showhow.worlds.folder import WorldError, world_folder
 from tests.fiction.phantomwiki import small_instance
-from worlds.folder import WorldError, world_folder
 
 OPTIONS = GenerationOptions(people=80, seed=5, collisions=0.1, depth=4, per_template=0)
 PERSON = Named(7)

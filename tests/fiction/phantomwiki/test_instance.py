@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from fiction.phantomwiki.articles import StatedFacts
-from fiction.phantomwiki.instance import import_instance
-from fiction.questions.question_file import read_question_rows
-from fiction.verification import verify_world
+from showhow.fiction.phantomwiki.articles import StatedFacts
+from showhow.fiction.phantomwiki.instance import import_instance
+from showhow.fiction.questions.question_file import read_question_rows
+from showhow.fiction.verification import verify_world
+from showhow.worlds.folder import WorldError, list_world_names
+from showhow.worlds.input_files import MalformedFile
+from showhow.worlds.open import open_world, read_world_metadata
 from tests.fiction.phantomwiki import small_instance
-from worlds.folder import WorldError, list_world_names
-from worlds.input_files import MalformedFile
-from worlds.open import open_world, read_world_metadata
 
 LAYOUTS: list[Callable[[Path], Path]] = [
     small_instance.write,

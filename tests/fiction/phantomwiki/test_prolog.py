@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fiction.phantomwiki.prolog import (
+from showhow.fiction.phantomwiki.prolog import (
     PrologSyntaxError,
     PrologTerm,
     PrologVariable,

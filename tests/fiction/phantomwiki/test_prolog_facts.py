@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from fiction.phantomwiki.prolog import parse_facts
+from showhow.fiction.phantomwiki.prolog import parse_facts
+from showhow.worlds.input_files import MalformedFile
 from tests.fiction.phantomwiki.small_instance import FACTS
-from worlds.input_files import MalformedFile
 
 FILE = Path("facts.pl")
 

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fiction.phantomwiki.prolog import quote_string
-from fiction.phantomwiki.published_questions import RelationChain, UnknownPrologGoal, parse_query, to_chain
-from fiction.phantomwiki.records import FACT_ATTRIBUTES, ValueCodec
-from fiction.questions.evaluate import ExpressionEvaluator
-from fiction.questions.expressions import (
+from showhow.fiction.phantomwiki.prolog import quote_string
+from showhow.fiction.phantomwiki.published_questions import RelationChain, UnknownPrologGoal, parse_query, to_chain
+from showhow.fiction.phantomwiki.records import FACT_ATTRIBUTES, ValueCodec
+from showhow.fiction.questions.evaluate import ExpressionEvaluator
+from showhow.fiction.questions.expressions import (
     Both,
     Compare,
     Count,
@@ -23,9 +23,9 @@ from fiction.questions.expressions import (
     Place,
     Related,
 )
-from fiction.universe.build import make_universe
-from fiction.universe.options import GenerationOptions
-from fiction.universe.relations import RELATIONS
+from showhow.fiction.universe.build import make_universe
+from showhow.fiction.universe.options import GenerationOptions
+from showhow.fiction.universe.relations import RELATIONS
 
 UNIVERSE = make_universe(GenerationOptions(people=60, seed=4, collisions=0.1))
 VALUES = ValueCodec(UNIVERSE)

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from datetime import date, datetime
 from typing import Any
 
-from fiction.universe.universe import Universe
+from showhow.fiction.universe.universe import Universe
 
 Values = set[Any]
 WOMEN = {"mother", "daughter", "sister", "wife"}

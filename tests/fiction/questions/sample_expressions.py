@@ -2,13 +2,13 @@
 
 from hypothesis import strategies as st
 
-from fiction.questions import expressions as ask
-from fiction.questions.evaluate import ExpressionEvaluator
-from fiction.questions.names import NameFormatter, ThingCatalog
-from fiction.universe.build import make_universe
-from fiction.universe.items import ItemCatalog
-from fiction.universe.options import GenerationOptions
-from fiction.universe.relations import RELATIONS
+from showhow.fiction.questions import expressions as ask
+from showhow.fiction.questions.evaluate import ExpressionEvaluator
+from showhow.fiction.questions.names import NameFormatter, ThingCatalog
+from showhow.fiction.universe.build import make_universe
+from showhow.fiction.universe.items import ItemCatalog
+from showhow.fiction.universe.options import GenerationOptions
+from showhow.fiction.universe.relations import RELATIONS
 
 UNIVERSE = make_universe(GenerationOptions(people=60, seed=5, family_size=20, collisions=0.1))
 THINGS = ThingCatalog(UNIVERSE, ItemCatalog(UNIVERSE), NameFormatter(UNIVERSE))

@@ -8,10 +8,10 @@ from typing import Any
 
 from hypothesis import given, settings
 
-from fiction.questions.decomposition import DIRECT_REASONING, build_atomic_tree
-from fiction.questions.evaluate import ExpressionEvaluator
-from fiction.questions.names import MAX_ANSWERS_SHOWN
-from fiction.questions.reasoning import ReasoningBuilder
+from showhow.fiction.questions.decomposition import DIRECT_REASONING, build_atomic_tree
+from showhow.fiction.questions.evaluate import ExpressionEvaluator
+from showhow.fiction.questions.names import MAX_ANSWERS_SHOWN
+from showhow.fiction.questions.reasoning import ReasoningBuilder
 from tests.examples import examples
 from tests.fiction.questions.plain_world import FACTS, PlainWorld, Values, format_values
 from tests.fiction.questions.sample_expressions import EXPRESSIONS, THINGS, UNIVERSE

@@ -8,10 +8,10 @@ from typing import Any
 
 from hypothesis import given, settings
 
-from fiction.questions.decomposition import build_subquestions
-from fiction.questions.evaluate import ExpressionEvaluator
-from fiction.questions.expressions import Named, Related
-from fiction.questions.reasoning import ReasoningBuilder
+from showhow.fiction.questions.decomposition import build_subquestions
+from showhow.fiction.questions.evaluate import ExpressionEvaluator
+from showhow.fiction.questions.expressions import Named, Related
+from showhow.fiction.questions.reasoning import ReasoningBuilder
 from tests.examples import examples
 from tests.fiction.questions.plain_world import PlainWorld, parse_day
 from tests.fiction.questions.sample_expressions import EXPRESSIONS, THINGS, UNIVERSE

@@ -6,11 +6,11 @@ from typing import Any
 
 from hypothesis import given, settings
 
-from fiction.questions import expressions as ask
-from fiction.questions.decomposition import build_triples, classify_structure
-from fiction.questions.evaluate import ExpressionEvaluator
-from fiction.questions.reasoning import ReasoningBuilder
-from fiction.universe.items import PROPERTY_LABELS
+from showhow.fiction.questions import expressions as ask
+from showhow.fiction.questions.decomposition import build_triples, classify_structure
+from showhow.fiction.questions.evaluate import ExpressionEvaluator
+from showhow.fiction.questions.reasoning import ReasoningBuilder
+from showhow.fiction.universe.items import PROPERTY_LABELS
 from tests.examples import examples
 from tests.fiction.questions.plain_world import FACTS, WOMEN, PlainWorld, parse_day
 from tests.fiction.questions.sample_expressions import EXPRESSIONS, THINGS, UNIVERSE

@@ -4,25 +4,25 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from db import projects
-from db.database import Database
-from db.schema import upgrade
-from db.unanswerable import find_gold_reason
-from evaluation.datasets import read_questions
-from fiction.generator.source_split import assign_sources, parse_split
-from fiction.questions.evaluate import ExpressionEvaluator, FactEvaluator
-from fiction.questions.expressions import Fact, Named, Related, decode_expression
-from fiction.questions.names import NameFormatter, ThingCatalog
-from fiction.questions.needs import find_absent_kinds
-from fiction.questions.question import GeneratedQuestion
-from fiction.questions.reasoning import ReasoningBuilder
-from fiction.questions.templates import sample_questions
-from fiction.questions.wording import noun_phrase
-from fiction.universe.build import make_universe
-from fiction.universe.items import ItemCatalog
-from fiction.universe.options import GenerationOptions
-from fiction.universe.relations import find_related, get_relation
-from fiction.universe.universe import SOURCES
+from showhow.db import projects
+from showhow.db.database import Database
+from showhow.db.schema import upgrade
+from showhow.db.unanswerable import find_gold_reason
+from showhow.evaluation.datasets import read_questions
+from showhow.fiction.generator.source_split import assign_sources, parse_split
+from showhow.fiction.questions.evaluate import ExpressionEvaluator, FactEvaluator
+from showhow.fiction.questions.expressions import Fact, Named, Related, decode_expression
+from showhow.fiction.questions.names import NameFormatter, ThingCatalog
+from showhow.fiction.questions.needs import find_absent_kinds
+from showhow.fiction.questions.question import GeneratedQuestion
+from showhow.fiction.questions.reasoning import ReasoningBuilder
+from showhow.fiction.questions.templates import sample_questions
+from showhow.fiction.questions.wording import noun_phrase
+from showhow.fiction.universe.build import make_universe
+from showhow.fiction.universe.items import ItemCatalog
+from showhow.fiction.universe.options import GenerationOptions
+from showhow.fiction.universe.relations import find_related, get_relation
+from showhow.fiction.universe.universe import SOURCES
 
 OPTIONS = GenerationOptions(
     people=120, seed=6, depth=8, per_template=1, split="text=40,graph=40,web=20", collisions=0.2

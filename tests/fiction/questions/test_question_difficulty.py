@@ -2,11 +2,11 @@ from pathlib import Path
 
 import pytest
 
-from fiction.phantomwiki.prolog import parse_facts
-from fiction.phantomwiki.published_questions import parse_query, read_questions
-from fiction.phantomwiki.records import ValueCodec
-from fiction.questions import expressions as ask
-from fiction.questions.question import compute_difficulty, count_hops
+from showhow.fiction.phantomwiki.prolog import parse_facts
+from showhow.fiction.phantomwiki.published_questions import parse_query, read_questions
+from showhow.fiction.phantomwiki.records import ValueCodec
+from showhow.fiction.questions import expressions as ask
+from showhow.fiction.questions.question import compute_difficulty, count_hops
 
 ANN = ask.Named(0)
 FRIENDS = ask.Related("friend", ANN)

@@ -3,8 +3,8 @@ from pathlib import Path
 
 import pytest
 
-from fiction.questions.question_file import QuestionFile, QuestionFilter, format_needs
-from worlds.input_files import MalformedFile
+from showhow.fiction.questions.question_file import QuestionFile, QuestionFilter, format_needs
+from showhow.worlds.input_files import MalformedFile
 
 FIRST = {"id": "a", "text": "Who is the father of Øle?", "kind": "who", "template": "t1", "answers": [{"text": "Bo"}]}
 ROWS = [

@@ -9,15 +9,15 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from fiction.generator.source_split import assign_sources, parse_split
-from fiction.questions import expressions as ask
-from fiction.questions.needs import SourceNeeds, find_absent_kinds, iter_examined_facts
-from fiction.questions.reasoning import ReasoningBuilder
-from fiction.questions.templates import sample_questions
-from fiction.universe.build import make_universe
-from fiction.universe.options import GenerationOptions
-from fiction.universe.relations import get_relation
-from fiction.universe.universe import FACTS, FactSources, Universe
+from showhow.fiction.generator.source_split import assign_sources, parse_split
+from showhow.fiction.questions import expressions as ask
+from showhow.fiction.questions.needs import SourceNeeds, find_absent_kinds, iter_examined_facts
+from showhow.fiction.questions.reasoning import ReasoningBuilder
+from showhow.fiction.questions.templates import sample_questions
+from showhow.fiction.universe.build import make_universe
+from showhow.fiction.universe.options import GenerationOptions
+from showhow.fiction.universe.relations import get_relation
+from showhow.fiction.universe.universe import FACTS, FactSources, Universe
 from tests.examples import examples
 from tests.fiction.questions.sample_expressions import EXPRESSIONS, THINGS, UNIVERSE
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from fiction.questions.evaluate import ExpressionEvaluator
-from fiction.questions.expressions import Named, Related
-from fiction.questions.reasoning import (
+from showhow.fiction.questions.evaluate import ExpressionEvaluator
+from showhow.fiction.questions.expressions import Named, Related
+from showhow.fiction.questions.reasoning import (
     COMPOSITE,
     DIRECT_REASONING,
     FILTER,
@@ -17,7 +17,7 @@ from fiction.questions.reasoning import (
     ReasoningBuilder,
     split_relation,
 )
-from fiction.universe.relations import RELATIONS, KinshipRelation, find_related
+from showhow.fiction.universe.relations import RELATIONS, KinshipRelation, find_related
 from tests.examples import examples
 from tests.fiction.questions.sample_expressions import EXPRESSIONS, THINGS, UNIVERSE
 

@@ -4,21 +4,21 @@ import pyoxigraph as ox
 import pytest
 from hypothesis import given, settings
 
-from fiction.generator.source_split import assign_sources, parse_split
-from fiction.generator.world_files import generate_people_triples, generate_thing_triples
-from fiction.questions import expressions as ask
-from fiction.questions.evaluate import ExpressionEvaluator
-from fiction.questions.names import NameFormatter, ThingCatalog
-from fiction.questions.sparql import MAX_SET_SIZE, build_sparql
-from fiction.questions.templates import QUESTION_KINDS, sample_questions
-from fiction.universe.build import make_universe
-from fiction.universe.items import ItemCatalog
-from fiction.universe.options import GenerationOptions
-from fiction.universe.universe import GRAPH, Universe
+from showhow.fiction.generator.source_split import assign_sources, parse_split
+from showhow.fiction.generator.world_files import generate_people_triples, generate_thing_triples
+from showhow.fiction.questions import expressions as ask
+from showhow.fiction.questions.evaluate import ExpressionEvaluator
+from showhow.fiction.questions.names import NameFormatter, ThingCatalog
+from showhow.fiction.questions.sparql import MAX_SET_SIZE, build_sparql
+from showhow.fiction.questions.templates import QUESTION_KINDS, sample_questions
+from showhow.fiction.universe.build import make_universe
+from showhow.fiction.universe.items import ItemCatalog
+from showhow.fiction.universe.options import GenerationOptions
+from showhow.fiction.universe.universe import GRAPH, Universe
+from showhow.worlds import terms
+from showhow.worlds.sparql_syntax import check_query
 from tests.examples import examples
 from tests.fiction.questions.sample_expressions import EXPRESSIONS, THINGS, UNIVERSE
-from worlds import terms
-from worlds.sparql_syntax import check_query
 
 
 def graph_of(universe: Universe) -> ox.Store:

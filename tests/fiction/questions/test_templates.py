@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from fiction.phantomwiki.published_questions import read_questions, to_chain
-from fiction.questions.expressions import Fact, Having
-from fiction.questions.templates import grammar_templates
-from fiction.questions.walk import RandomWalk
-from fiction.universe.build import make_universe
-from fiction.universe.options import GenerationOptions
+from showhow.fiction.phantomwiki.published_questions import read_questions, to_chain
+from showhow.fiction.questions.expressions import Fact, Having
+from showhow.fiction.questions.templates import grammar_templates
+from showhow.fiction.questions.walk import RandomWalk
+from showhow.fiction.universe.build import make_universe
+from showhow.fiction.universe.options import GenerationOptions
 
 
 @pytest.mark.parametrize("depth", [*range(4, 21), 31, 100])

@@ -11,24 +11,30 @@ import numpy as np
 import pyoxigraph as ox
 import pytest
 
-from fiction.generator.articles import generate_people_articles
-from fiction.generator.source_split import assign_sources, parse_split
-from fiction.generator.web_pages import generate_pages
-from fiction.generator.world_files import generate_triples
-from fiction.questions import expressions as ask
-from fiction.questions.evaluate import ExpressionEvaluator
-from fiction.questions.expressions import encode_expression
-from fiction.questions.names import NameFormatter
-from fiction.questions.question import GeneratedQuestion, count_hops
-from fiction.questions.sparql import MAX_SET_SIZE
-from fiction.questions.templates import MAX_ATTEMPTS, QUESTION_KINDS, QuestionSampler, build_templates, sample_questions
-from fiction.questions.walk import ATTRIBUTES
-from fiction.questions.wording import word_question
-from fiction.universe.build import make_universe
-from fiction.universe.items import ItemCatalog
-from fiction.universe.options import ABSENT_FACTS, GenerationOptions
-from fiction.universe.relations import RELATIONS
-from fiction.universe.universe import GRAPH, TEXT, Universe
+from showhow.fiction.generator.articles import generate_people_articles
+from showhow.fiction.generator.source_split import assign_sources, parse_split
+from showhow.fiction.generator.web_pages import generate_pages
+from showhow.fiction.generator.world_files import generate_triples
+from showhow.fiction.questions import expressions as ask
+from showhow.fiction.questions.evaluate import ExpressionEvaluator
+from showhow.fiction.questions.expressions import encode_expression
+from showhow.fiction.questions.names import NameFormatter
+from showhow.fiction.questions.question import GeneratedQuestion, count_hops
+from showhow.fiction.questions.sparql import MAX_SET_SIZE
+from showhow.fiction.questions.templates import (
+    MAX_ATTEMPTS,
+    QUESTION_KINDS,
+    QuestionSampler,
+    build_templates,
+    sample_questions,
+)
+from showhow.fiction.questions.walk import ATTRIBUTES
+from showhow.fiction.questions.wording import word_question
+from showhow.fiction.universe.build import make_universe
+from showhow.fiction.universe.items import ItemCatalog
+from showhow.fiction.universe.options import ABSENT_FACTS, GenerationOptions
+from showhow.fiction.universe.relations import RELATIONS
+from showhow.fiction.universe.universe import GRAPH, TEXT, Universe
 from tests.fiction.generator.sentence_reader import PROSE, WEB, Reading, clauses, read
 
 WIKIDATA_PROPERTY = "http://www.wikidata.org/prop/direct/"
@@ -308,10 +314,10 @@ def test_questions_with_too_many_answers_are_rejected() -> None:
 def test_the_same_options_give_the_same_questions_in_every_process() -> None:
     program = (
         "import hashlib, json\n"
-        "from fiction.generator.source_split import assign_sources, parse_split\n"
-        "from fiction.questions.templates import sample_questions\n"
-        "from fiction.universe.build import make_universe\n"
-        "from fiction.universe.options import GenerationOptions\n"
+        "from showhow.fiction.generator.source_split import assign_sources, parse_split\n"
+        "from showhow.fiction.questions.templates import sample_questions\n"
+        "from showhow.fiction.universe.build import make_universe\n"
+        "from showhow.fiction.universe.options import GenerationOptions\n"
         "options = GenerationOptions(people=150, seed=5, per_template=1, split='text=40,graph=40,web=20')\n"
         "universe = make_universe(options)\n"
         "fact_sources = assign_sources(universe, parse_split(options.split), 5)\n"

@@ -4,12 +4,12 @@ from collections.abc import Iterable
 import numpy as np
 import pytest
 
-from fiction.questions import expressions as ask
-from fiction.questions.evaluate import ExpressionEvaluator
-from fiction.questions.walk import RandomWalk, find_onward_relations
-from fiction.universe.build import make_universe
-from fiction.universe.options import GenerationOptions
-from fiction.universe.relations import RELATIONS
+from showhow.fiction.questions import expressions as ask
+from showhow.fiction.questions.evaluate import ExpressionEvaluator
+from showhow.fiction.questions.walk import RandomWalk, find_onward_relations
+from showhow.fiction.universe.build import make_universe
+from showhow.fiction.universe.options import GenerationOptions
+from showhow.fiction.universe.relations import RELATIONS
 
 UNIVERSE = make_universe(GenerationOptions(people=200, seed=3))
 EVALUATION = ExpressionEvaluator(UNIVERSE)

@@ -2,10 +2,10 @@ from datetime import date
 
 import pytest
 
-from fiction.questions import expressions as ask
-from fiction.questions.names import NameFormatter
-from fiction.questions.wording import word_question
-from fiction.universe.universe import Universe
+from showhow.fiction.questions import expressions as ask
+from showhow.fiction.questions.names import NameFormatter
+from showhow.fiction.questions.wording import word_question
+from showhow.fiction.universe.universe import Universe
 from tests.fiction.questions.sample_expressions import UNIVERSE
 
 NAMES = NameFormatter(UNIVERSE)

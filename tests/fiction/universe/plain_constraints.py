@@ -4,7 +4,7 @@ from collections import Counter, defaultdict
 from datetime import date
 from itertools import pairwise
 
-from fiction.universe.universe import Universe
+from showhow.fiction.universe.universe import Universe
 
 KINDS = (
     "one parent",

@@ -6,8 +6,8 @@ from hashlib import sha256
 import numpy as np
 from hypothesis import strategies as st
 
-from fiction.universe.options import GenerationOptions
-from fiction.universe.universe import Universe
+from showhow.fiction.universe.options import GenerationOptions
+from showhow.fiction.universe.universe import Universe
 
 
 @st.composite

@@ -9,16 +9,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fiction.phantomwiki.prolog import parse_facts
-from fiction.universe.build import list_known_values, make_universe
-from fiction.universe.constraints import find_violations
-from fiction.universe.options import GenerationOptions
-from fiction.universe.relations import RELATIONS, find_related
-from fiction.universe.universe import Universe
+from showhow.fiction.phantomwiki.prolog import parse_facts
+from showhow.fiction.universe.build import list_known_values, make_universe
+from showhow.fiction.universe.constraints import find_violations
+from showhow.fiction.universe.options import GenerationOptions
+from showhow.fiction.universe.relations import RELATIONS, find_related
+from showhow.fiction.universe.universe import Universe
+from showhow.worlds.folder import WorldError
 from tests.examples import examples
 from tests.fiction.universe.plain_constraints import count_violations
 from tests.fiction.universe.random_options import digest, options
-from worlds.folder import WorldError
 
 SMALL = GenerationOptions(people=300, seed=7, collisions=0.1)
 LARGE = GenerationOptions(people=20_000, seed=8)
@@ -67,8 +67,9 @@ def test_universes_have_the_golden_hashes(options):
 
 def test_another_process_with_another_hash_seed_gives_the_same_bytes():
     code = (
-        "from tests.fiction.universe.random_options import digest; from fiction.universe.build import make_universe;"
-        f"from fiction.universe.options import GenerationOptions; print(digest(make_universe({SMALL!r})))"
+        "from tests.fiction.universe.random_options import digest; "
+        "from showhow.fiction.universe.build import make_universe;"
+        f"from showhow.fiction.universe.options import GenerationOptions; print(digest(make_universe({SMALL!r})))"
     )
     for hashes in ("0", "12345"):
         environment = {**os.environ, "PYTHONHASHSEED": hashes}

@@ -4,7 +4,7 @@ from hashlib import sha256
 import numpy as np
 import pytest
 
-from fiction.universe.build import (
+from showhow.fiction.universe.build import (
     NamePools,
     Namesakes,
     draw_full_names,
@@ -13,9 +13,9 @@ from fiction.universe.build import (
     load_name_pools,
     make_universe,
 )
-from fiction.universe.families import FamilyTrees, RandomStream, create_generator, grow_families
-from fiction.universe.options import GenerationOptions
-from worlds.folder import WorldError
+from showhow.fiction.universe.families import FamilyTrees, RandomStream, create_generator, grow_families
+from showhow.fiction.universe.options import GenerationOptions
+from showhow.worlds.folder import WorldError
 
 OPTIONS = GenerationOptions(people=2_000, seed=1)
 PINNED = "7da7cc2692cc08d0206dd47df0016c51364b63d5096ad79cea0c91c32eb73e79"

@@ -3,9 +3,9 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from fiction.universe.build import generate_places, list_known_values
-from fiction.universe.families import RandomStream, create_generator
-from fiction.universe.universe import Places
+from showhow.fiction.universe.build import generate_places, list_known_values
+from showhow.fiction.universe.families import RandomStream, create_generator
+from showhow.fiction.universe.universe import Places
 
 SIZES = (1, 25, 100, 1_000, 10_000, 1_000_000, 5_000_000)
 

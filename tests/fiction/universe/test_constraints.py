@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fiction.universe.build import make_universe
-from fiction.universe.constraints import find_violations
-from fiction.universe.options import GenerationOptions
-from fiction.universe.universe import FACTS, NONE, WITHHELD, Friendships, Places, Universe
+from showhow.fiction.universe.build import make_universe
+from showhow.fiction.universe.constraints import find_violations
+from showhow.fiction.universe.options import GenerationOptions
+from showhow.fiction.universe.universe import FACTS, NONE, WITHHELD, Friendships, Places, Universe
 from tests.examples import examples
 from tests.fiction.universe.plain_constraints import count_reported, count_violations
 

@@ -5,10 +5,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fiction.universe.build import make_universe
-from fiction.universe.constraints import find_family_trees, find_violations
-from fiction.universe.options import GenerationOptions
-from fiction.universe.universe import Friendships, Universe
+from showhow.fiction.universe.build import make_universe
+from showhow.fiction.universe.constraints import find_family_trees, find_violations
+from showhow.fiction.universe.options import GenerationOptions
+from showhow.fiction.universe.universe import Friendships, Universe
 from tests.examples import examples
 from tests.fiction.universe.random_options import options
 

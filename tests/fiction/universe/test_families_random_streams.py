@@ -2,7 +2,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fiction.universe.families import RandomStream, create_generator, random_below
+from showhow.fiction.universe.families import RandomStream, create_generator, random_below
 
 
 def test_streams_are_distinct_and_reproducible():

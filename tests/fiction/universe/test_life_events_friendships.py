@@ -3,9 +3,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fiction.universe.families import RandomStream, create_generator
-from fiction.universe.life_events import count_contemporary_pairs, draw_friendships
-from fiction.universe.universe import IdArray
+from showhow.fiction.universe.families import RandomStream, create_generator
+from showhow.fiction.universe.life_events import count_contemporary_pairs, draw_friendships
+from showhow.fiction.universe.universe import IdArray
 
 
 def draw(people: int, mean: float, seed: int = 0) -> IdArray:

@@ -1,9 +1,9 @@
 import numpy as np
 from hypothesis import given, settings
 
-from fiction.universe.build import make_universe
-from fiction.universe.constraints import find_family_trees
-from fiction.universe.options import GenerationOptions
+from showhow.fiction.universe.build import make_universe
+from showhow.fiction.universe.constraints import find_family_trees
+from showhow.fiction.universe.options import GenerationOptions
 from tests.examples import examples
 from tests.fiction.universe.random_options import options
 

@@ -1,8 +1,8 @@
 import pytest
 
-from fiction.universe.build import make_universe
-from fiction.universe.options import GenerationOptions
-from worlds.folder import WorldError
+from showhow.fiction.universe.build import make_universe
+from showhow.fiction.universe.options import GenerationOptions
+from showhow.worlds.folder import WorldError
 
 
 @pytest.mark.parametrize(

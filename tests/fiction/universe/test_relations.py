@@ -5,9 +5,16 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from fiction.universe.build import make_universe
-from fiction.universe.options import GenerationOptions
-from fiction.universe.relations import BASIC_RELATIONS, PARTNER, RELATIONS, find_related, get_relation, sort_unique
+from showhow.fiction.universe.build import make_universe
+from showhow.fiction.universe.options import GenerationOptions
+from showhow.fiction.universe.relations import (
+    BASIC_RELATIONS,
+    PARTNER,
+    RELATIONS,
+    find_related,
+    get_relation,
+    sort_unique,
+)
 
 UNIVERSE = make_universe(GenerationOptions(people=300, seed=13, generations=6))
 Step = Callable[[int], set[int]]

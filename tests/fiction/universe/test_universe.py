@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fiction.generator.source_split import assign_sources, parse_split
-from fiction.universe.build import make_universe
-from fiction.universe.options import GenerationOptions
-from fiction.universe.universe import (
+from showhow.fiction.generator.source_split import assign_sources, parse_split
+from showhow.fiction.universe.build import make_universe
+from showhow.fiction.universe.options import GenerationOptions
+from showhow.fiction.universe.universe import (
     ALL_SOURCES,
     FACTS,
     GRAPH,
@@ -24,8 +24,8 @@ from fiction.universe.universe import (
     Universe,
     count_by_sources,
 )
+from showhow.worlds.folder import WorldError
 from tests.fiction.universe.random_options import digest
-from worlds.folder import WorldError
 
 OF_SOURCES = ("friends", "born_long_ago")
 UNIVERSE = make_universe(GenerationOptions(people=120, seed=11, collisions=0.1))

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reasoners.answers.extraction import strip_answer_markup
+from showhow.reasoners.answers.extraction import strip_answer_markup
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reasoners.answers.dates_and_numbers import (
+from showhow.reasoners.answers.dates_and_numbers import (
     UNITS,
     DateNotation,
     format_number,

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from reasoners.answers.normalization import answers_equal, group_equal_answers, normalize_answer, word_overlap
+from showhow.reasoners.answers.normalization import answers_equal, group_equal_answers, normalize_answer, word_overlap
 
 SAME = [
     ("Lisbon", "lisbon."),

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reasoners.answers.normalization import answers_equal, measure_agreement
+from showhow.reasoners.answers.normalization import answers_equal, measure_agreement
 
 ANSWERS = st.sampled_from([None, "Ada", "ada.", "Ben", "Cora, Dan", "Dan and Cora", "the Ben"])
 

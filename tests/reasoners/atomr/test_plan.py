@@ -4,8 +4,16 @@ from typing import Any
 
 import pytest
 
-from reasoners.atomr.skills import PLAN, PlanArgument, PlanNode, PlanReply, PlanRequest, check_plan, list_dependencies
-from reasoners.skills.skill import SkillAttempt, SkillCall, SkillReply, answer_skill_call
+from showhow.reasoners.atomr.skills import (
+    PLAN,
+    PlanArgument,
+    PlanNode,
+    PlanReply,
+    PlanRequest,
+    check_plan,
+    list_dependencies,
+)
+from showhow.reasoners.skills.skill import SkillAttempt, SkillCall, SkillReply, answer_skill_call
 
 REQUEST = PlanRequest(question="Who was born earlier, Ada or Bo?", sources=["text"])
 

@@ -7,11 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from showhow.tools.tool import ToolContext
+from showhow.worlds.build import WorldContents, build_world
+from showhow.worlds.embedded.graph import EmbeddedGraph
+from showhow.worlds.open import open_world
 from tests.reasoners.fleet import FLEET_ITEMS, articles, fleet, fleet_graph
-from tools.tool import ToolContext
-from worlds.build import WorldContents, build_world
-from worlds.embedded.graph import EmbeddedGraph
-from worlds.open import open_world
 
 GOLDEN = Path(__file__).parent / "golden"
 

@@ -5,22 +5,22 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from db.models import Step
-from db.recording import TraceAnswers
-from db.run_spec import RunLimits
-from db.runs import RunOutcome
-from llm.client import ChatClient, build_chat_client
-from llm.types import ModelProfile
-from reasoners.base import Reasoner, Task
-from reasoners.baselines.rounds import React, build_cot_sc_react, build_react_cot_sc
-from reasoners.registry import REASONERS, make_reasoner
-from reasoners.skills.skill import ModelResponder
-from runs.runner import RunControl, run_reasoner
-from tests.evaluation.test_gold_skills import skill_of
+from showhow.db.models import Step
+from showhow.db.recording import TraceAnswers
+from showhow.db.run_spec import RunLimits
+from showhow.db.runs import RunOutcome
+from showhow.llm.client import ChatClient, build_chat_client
+from showhow.llm.types import ModelProfile
+from showhow.reasoners.base import Reasoner, Task
+from showhow.reasoners.baselines.rounds import React, build_cot_sc_react, build_react_cot_sc
+from showhow.reasoners.registry import REASONERS, make_reasoner
+from showhow.reasoners.skills.skill import ModelResponder
+from showhow.runs.runner import RunControl, run_reasoner
+from showhow.tools.registry import available_tools
+from showhow.tools.tool import ToolContext
+from tests.oracles.test_skills import skill_of
 from tests.reasoners.agents import recorder_with_steps
 from tests.servers.model import ModelServer, Request, Says, Script
-from tools.registry import available_tools
-from tools.tool import ToolContext
 
 QUESTION = "In which town was the captain of Sea Star born?"
 

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from db.models import SPAN_SKILL
-from reasoners.baselines.chain_of_knowledge import MAX_RATIONALES
-from reasoners.humaniq.options import AgentOptionsError
-from reasoners.registry import make_reasoner
+from showhow.db.models import SPAN_SKILL
+from showhow.reasoners.baselines.chain_of_knowledge import MAX_RATIONALES
+from showhow.reasoners.humaniq.options import AgentOptionsError
+from showhow.reasoners.registry import make_reasoner
+from showhow.tools.tool import ToolContext
 from tests.reasoners.baselines.scripted_runs import QUESTION, BaselineRun, answers, read_request, run_baseline, says
 from tests.servers.model import Request, Says
-from tools.tool import ToolContext
 
 WRONG = ["The captain of Sea Star is Bo Reed.", "Bo Reed was born in Saltmouth."]
 RIGHT = ["The captain of Sea Star is Ada Lund.", "Ada Lund was born in Gullhaven."]

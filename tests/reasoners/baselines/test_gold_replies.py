@@ -7,28 +7,28 @@ from typing import Any
 import numpy as np
 import pytest
 
-from db.models import SPAN_SKILL, Project, Question, Step
-from db.run_spec import RunLimits
-from db.runs import RunOutcome
-from evaluation.datasets import read_questions
-from evaluation.gold_reasoning import GoldReasoning
-from evaluation.gold_skills import OracleResponder
-from evaluation.gold_traces.traces import GoldWorld
-from evaluation.scoring import QuestionScore, sample_questions, score_outcome
-from fiction.generator.build import generate_world
-from fiction.questions.reasoning import RELATE
-from fiction.universe.options import GenerationOptions
-from reasoners.base import Task
-from reasoners.baselines.skills import FollowUpAnswer, SelfAskReply, SelfAskRequest
-from reasoners.registry import make_reasoner
-from reasoners.skills.skill import Responder, SkillAttempt, SkillCall, SkillReply
-from reasoners.skills.values import AnswersReply, ReasonedReply
-from runs.recorders import MemoryRecorder
-from runs.runner import RunControl, run_reasoner
-from tools.registry import available_tools
-from tools.tool import ToolContext
-from worlds.embedded.graph import EmbeddedGraph
-from worlds.open import open_world
+from showhow.db.models import SPAN_SKILL, Project, Question, Step
+from showhow.db.run_spec import RunLimits
+from showhow.db.runs import RunOutcome
+from showhow.evaluation.datasets import read_questions
+from showhow.evaluation.scoring import QuestionScore, sample_questions, score_outcome
+from showhow.fiction.generator.build import generate_world
+from showhow.fiction.questions.reasoning import RELATE
+from showhow.fiction.universe.options import GenerationOptions
+from showhow.oracles.gold_traces.traces import GoldWorld
+from showhow.oracles.reasoning import GoldReasoning
+from showhow.oracles.skills import OracleResponder
+from showhow.reasoners.base import Task
+from showhow.reasoners.baselines.skills import FollowUpAnswer, SelfAskReply, SelfAskRequest
+from showhow.reasoners.registry import make_reasoner
+from showhow.reasoners.skills.skill import Responder, SkillAttempt, SkillCall, SkillReply
+from showhow.reasoners.skills.values import AnswersReply, ReasonedReply
+from showhow.runs.recorders import MemoryRecorder
+from showhow.runs.runner import RunControl, run_reasoner
+from showhow.tools.registry import available_tools
+from showhow.tools.tool import ToolContext
+from showhow.worlds.embedded.graph import EmbeddedGraph
+from showhow.worlds.open import open_world
 
 pytestmark = pytest.mark.long
 

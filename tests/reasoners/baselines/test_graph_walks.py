@@ -6,12 +6,13 @@ from typing import Any
 
 import pytest
 
-from db.models import Step
-from db.run_spec import RunLimits
-from reasoners.baselines.graph_skills import MAX_CANDIDATES, SAMPLED, WeighedFact, WeighedRelation, keep_best
-from reasoners.humaniq.options import AgentOptionsError
-from reasoners.registry import make_reasoner
-from reasoners.skills.values import AnswerValue, GraphFact, OfferedRelation
+from showhow.db.models import Step
+from showhow.db.run_spec import RunLimits
+from showhow.reasoners.baselines.graph_skills import MAX_CANDIDATES, SAMPLED, WeighedFact, WeighedRelation, keep_best
+from showhow.reasoners.humaniq.options import AgentOptionsError
+from showhow.reasoners.registry import make_reasoner
+from showhow.reasoners.skills.values import AnswerValue, GraphFact, OfferedRelation
+from showhow.tools.tool import ToolContext
 from tests.reasoners.baselines.scripted_runs import (
     QUESTION,
     BaselineRun,
@@ -23,7 +24,6 @@ from tests.reasoners.baselines.scripted_runs import (
     skill_name,
 )
 from tests.servers.model import Request, Says
-from tools.tool import ToolContext
 
 GoldenComparison = Callable[[str, str], None]
 CAPTAIN_AND_BIRTHPLACE = {"captain": 0.9, "place of birth": 0.8}

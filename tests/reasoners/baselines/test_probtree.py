@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from db.models import SPAN_SKILL, Step
-from reasoners.baselines.probtree import QUESTION_TREE, QuestionTreeReply, check_question_tree
-from reasoners.humaniq.options import AgentOptionsError
-from reasoners.registry import make_reasoner
-from reasoners.sources import BareQuestion
+from showhow.db.models import SPAN_SKILL, Step
+from showhow.reasoners.baselines.probtree import QUESTION_TREE, QuestionTreeReply, check_question_tree
+from showhow.reasoners.humaniq.options import AgentOptionsError
+from showhow.reasoners.registry import make_reasoner
+from showhow.reasoners.sources import BareQuestion
+from showhow.tools.tool import ToolContext
 from tests.reasoners.baselines.scripted_runs import QUESTION, BaselineRun, passage_id, read_request, run_baseline
 from tests.servers.model import Request, Says
-from tools.tool import ToolContext
 
 CAPTAIN, TOWN = "Who is the captain of Sea Star?", "In which town was #1 born?"
 DECOMPOSITION = {"of": 0, "into": [{"id": 1, "question": CAPTAIN}, {"id": 2, "question": TOWN}]}

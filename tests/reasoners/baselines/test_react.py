@@ -5,16 +5,16 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import pytest
 
-from db.models import Step
-from fewshot_library.selection import CandidatePool, select_demonstrations
-from fewshot_library.sequence_similarity import encode_actions
-from reasoners.baselines.rounds import HANDOVER_NODE
-from reasoners.humaniq.options import AgentOptionsError
-from reasoners.registry import REASONERS, make_reasoner
+from showhow.db.models import Step
+from showhow.fewshot_library.selection import CandidatePool, select_demonstrations
+from showhow.fewshot_library.sequence_similarity import encode_actions
+from showhow.reasoners.baselines.rounds import HANDOVER_NODE
+from showhow.reasoners.humaniq.options import AgentOptionsError
+from showhow.reasoners.registry import REASONERS, make_reasoner
+from showhow.tools.tool import ToolContext
 from tests.reasoners.baselines.scripted_runs import BaselineRun, answers, run_baseline, says
 from tests.reasoners.fleet import recorded
 from tests.servers.model import Request, Says
-from tools.tool import ToolContext
 
 GoldenComparison = Callable[[str, str], None]
 SEARCH = Says("I search for the ship.", calls=[("wikisearch", {"query": "Sea Star"})])

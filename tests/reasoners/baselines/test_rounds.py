@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
+from showhow.tools.tool import ToolContext
 from tests.reasoners.baselines.scripted_runs import (
     QUESTION,
     BaselineRun,
@@ -14,7 +15,6 @@ from tests.reasoners.baselines.scripted_runs import (
     says,
 )
 from tests.servers.model import Request, Says
-from tools.tool import ToolContext
 
 CAPTAIN, BIRTHPLACE = "captain of Sea Star is Ada Lund", "born in Gullhaven"
 WHO, WHERE = "Who is the captain of Sea Star?", "Where was Ada Lund born?"

@@ -4,14 +4,14 @@ from collections.abc import Callable
 
 import pytest
 
-from reasoners.baselines.single_call import vote_over_sets
-from reasoners.humaniq.options import AgentOptionsError
-from reasoners.registry import make_reasoner
-from reasoners.skills.values import AnswersReply, AnswerValue
+from showhow.reasoners.baselines.single_call import vote_over_sets
+from showhow.reasoners.humaniq.options import AgentOptionsError
+from showhow.reasoners.registry import make_reasoner
+from showhow.reasoners.skills.values import AnswersReply, AnswerValue
+from showhow.tools.tool import ToolContext
 from tests.reasoners.baselines.scripted_runs import QUESTION, answers, passage_id, read_request, run_baseline, says
 from tests.reasoners.scripted import NOWHERE
 from tests.servers.model import Request, Says
-from tools.tool import ToolContext
 
 REASONS = "Ada Lund is the captain. She was born in Gullhaven."
 BIRTHPLACE = "born in Gullhaven"

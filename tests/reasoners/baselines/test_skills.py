@@ -6,20 +6,20 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from llm.structured_output import to_strict_schema
-from reasoners.baselines.chain_of_knowledge import (
+from showhow.llm.structured_output import to_strict_schema
+from showhow.reasoners.baselines.chain_of_knowledge import (
     CORRECT_RATIONALE,
     DRAFT_RATIONALES,
     NEXT_RATIONALE,
     CorrectRationaleRequest,
     NextRationaleRequest,
 )
-from reasoners.baselines.graph_skills import ANSWER_WALK, ENOUGH, REASON_WALK, REFLECT
-from reasoners.baselines.probtree import QUESTION_TREE
-from reasoners.baselines.skills import COT_ANSWER, COT_RAG, IN_CONTEXT, REASON_SENTENCE, SELF_ASK
-from reasoners.skills.skill import Skill, SkillCall, build_skill_messages
-from reasoners.skills.values import SourcePassage
-from reasoners.sources import BareQuestion
+from showhow.reasoners.baselines.graph_skills import ANSWER_WALK, ENOUGH, REASON_WALK, REFLECT
+from showhow.reasoners.baselines.probtree import QUESTION_TREE
+from showhow.reasoners.baselines.skills import COT_ANSWER, COT_RAG, IN_CONTEXT, REASON_SENTENCE, SELF_ASK
+from showhow.reasoners.skills.skill import Skill, SkillCall, build_skill_messages
+from showhow.reasoners.skills.values import SourcePassage
+from showhow.reasoners.sources import BareQuestion
 from tests.reasoners.baselines.scripted_runs import QUESTION
 
 PASSAGE = SourcePassage(id="4.1", source="text", title="Sea Star", text="Its captain is Ada Lund.")

@@ -5,25 +5,25 @@ from dataclasses import replace
 
 import pytest
 
-from db.models import Step, Trace
-from evaluation.metrics.metric import split_answers
-from reasoners.base import Task
-from reasoners.humaniq.agent import (
+from showhow.db.models import Step, Trace
+from showhow.evaluation.metrics.metric import split_answers
+from showhow.reasoners.base import Task
+from showhow.reasoners.humaniq.agent import (
     MAX_CONSECUTIVE_REJECTIONS,
     MAX_REJECTIONS,
     MAX_THOUGHT_CHARS,
     STATIC_TOOL_ORDER,
     HumanIQ,
 )
-from reasoners.humaniq.options import AgentOptions
-from runs.recorders import MemoryRecorder
-from runs.runner import run_reasoner
+from showhow.reasoners.humaniq.options import AgentOptions
+from showhow.runs.recorders import MemoryRecorder
+from showhow.runs.runner import run_reasoner
+from showhow.tools.registry import BUILT_IN_TOOLS
+from showhow.tools.tool import ToolContext
 from tests.fixtures.town import Town
 from tests.reasoners.agents import ALONE, ENDS, TOOLS_BY_SOURCE, as_calls, as_native_calls, as_text, ask
 from tests.servers.model import Cut, Fails, ModelServer, Reply, Request, Says
 from tests.servers.provider_models import CALL_NOTATIONS
-from tools.registry import BUILT_IN_TOOLS
-from tools.tool import ToolContext
 
 LOOK = Says("I look.", calls=[("wikisearch", {"query": "Ada Reed"})])
 TEXT = replace(ALONE, form="text")
@@ -121,7 +121,7 @@ BROKEN: dict[str, tuple[Reply, str]] = {
 def test_an_invalid_reply_is_rejected_with_a_hint_and_the_run_continues(
     context: ToolContext, monkeypatch: pytest.MonkeyPatch, name: str, how: str
 ) -> None:
-    monkeypatch.setattr("llm.client._INITIAL_BACKOFF_SECONDS", 0.001)
+    monkeypatch.setattr("showhow.llm.client._INITIAL_BACKOFF_SECONDS", 0.001)
     broken, why = BROKEN[name]
     again = [broken] * (4 if isinstance(broken, Cut) and how == "whole" else 1)
     run = ask(context, [*again, LOOK, ENDS], stream=how == "streamed")

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reasoners.humaniq.response import link_evidence
+from showhow.reasoners.humaniq.response import link_evidence
 
 
 def test_references_to_steps_with_observations_stay_and_others_are_counted() -> None:

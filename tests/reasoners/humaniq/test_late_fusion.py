@@ -2,8 +2,8 @@
 
 import pytest
 
-from reasoners.humaniq.late_fusion import LateFusion
-from reasoners.humaniq.options import AgentOptions
+from showhow.reasoners.humaniq.late_fusion import LateFusion
+from showhow.reasoners.humaniq.options import AgentOptions
 from tests.fixtures.town import Town
 from tests.reasoners.agents import TOOLS_BY_SOURCE, ask
 from tests.servers.model import Says

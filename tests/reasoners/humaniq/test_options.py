@@ -4,11 +4,11 @@ import json
 
 import pytest
 
-from fewshot_library.selection import SELECTION_MODES
-from reasoners.humaniq.agent import HumanIQ
-from reasoners.humaniq.late_fusion import LateFusion
-from reasoners.humaniq.options import OPTION_CHOICES, SELECTION_DESCRIPTIONS, AgentOptions, AgentOptionsError
-from reasoners.registry import REASONERS, UnknownReasoner, make_reasoner
+from showhow.fewshot_library.selection import SELECTION_MODES
+from showhow.reasoners.humaniq.agent import HumanIQ
+from showhow.reasoners.humaniq.late_fusion import LateFusion
+from showhow.reasoners.humaniq.options import OPTION_CHOICES, SELECTION_DESCRIPTIONS, AgentOptions, AgentOptionsError
+from showhow.reasoners.registry import REASONERS, UnknownReasoner, make_reasoner
 
 
 def test_options_round_trip_for_every_choice() -> None:

@@ -9,15 +9,15 @@ from typing import Any
 import pytest
 from langchain_anthropic import _client_utils
 
-from db.run_spec import RunLimits
-from reasoners.base import Task
-from reasoners.humaniq.agent import HumanIQ
-from runs.recorders import MemoryRecorder
-from runs.runner import RunControl, run_reasoner
+from showhow.db.run_spec import RunLimits
+from showhow.reasoners.base import Task
+from showhow.reasoners.humaniq.agent import HumanIQ
+from showhow.runs.recorders import MemoryRecorder
+from showhow.runs.runner import RunControl, run_reasoner
+from showhow.tools.registry import available_tools
 from tests.fixtures.town import Town
 from tests.reasoners.agents import ALONE, as_native_calls, as_text
 from tests.servers.provider_models import AnthropicFormat, GeminiFormat, OllamaFormat, OpenAIFormat, ProviderServer
-from tools.registry import available_tools
 
 # Anthropic's client leaves connections to the garbage collector.
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")

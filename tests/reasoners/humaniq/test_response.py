@@ -7,15 +7,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reasoners.humaniq.agent import HumanIQ
-from reasoners.humaniq.late_fusion import LateFusion
-from reasoners.humaniq.options import AgentOptions
-from reasoners.humaniq.response import choose_fence
+from showhow.reasoners.humaniq.agent import HumanIQ
+from showhow.reasoners.humaniq.late_fusion import LateFusion
+from showhow.reasoners.humaniq.options import AgentOptions
+from showhow.reasoners.humaniq.response import choose_fence
+from showhow.tools.tool import ToolContext
 from tests.fixtures.town import Town
 from tests.reasoners.agents import AgentRun, ask
 from tests.reasoners.example_traces import steps_of
 from tests.servers.model import Fails, Reply, Request, Says
-from tools.tool import ToolContext
 
 SHORT = AgentOptions(response="short")
 NORMAL = AgentOptions(response="normal")

@@ -11,13 +11,11 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from db.models import Question
-from db.runs import RunOutcome
-from evaluation.gold_reasoning import GoldReasoning
-from evaluation.scoring import score_outcome
-from evaluation.skill_sources import Fault, FaultyResponder
-from fiction.questions.evaluate import FACT_VALUE_KINDS, GENDERED_RELATIONS
-from fiction.questions.expressions import (
+from showhow.db.models import Question
+from showhow.db.runs import RunOutcome
+from showhow.evaluation.scoring import score_outcome
+from showhow.fiction.questions.evaluate import FACT_VALUE_KINDS, GENDERED_RELATIONS
+from showhow.fiction.questions.expressions import (
     Count,
     Expression,
     Fact,
@@ -28,12 +26,14 @@ from fiction.questions.expressions import (
     child_expressions,
     is_chain,
 )
-from fiction.questions.reasoning import split_relation
-from fiction.universe.options import GenerationOptions
-from fiction.universe.relations import find_related, get_relation
-from fiction.universe.universe import Universe
-from reasoners.humaniq.options import AgentOptionsError
-from reasoners.pdrr.skills import (
+from showhow.fiction.questions.reasoning import split_relation
+from showhow.fiction.universe.options import GenerationOptions
+from showhow.fiction.universe.relations import find_related, get_relation
+from showhow.fiction.universe.universe import Universe
+from showhow.oracles.reasoning import GoldReasoning
+from showhow.oracles.skill_sources import Fault, FaultyResponder
+from showhow.reasoners.humaniq.options import AgentOptionsError
+from showhow.reasoners.pdrr.skills import (
     BEST_CHAIN,
     PRUNE_TRIPLES,
     ChosenFact,
@@ -41,11 +41,11 @@ from reasoners.pdrr.skills import (
     PruneTriplesReply,
     PruneTriplesRequest,
 )
-from reasoners.pdrr.triples import Triple, schedule_independently
-from reasoners.registry import make_reasoner
-from reasoners.skills.values import AnswerValue
-from tests.evaluation.test_gold_skills import WORLDS as SPLIT_WORLDS
-from tests.evaluation.test_gold_skills import Ground, make_ground
+from showhow.reasoners.pdrr.triples import Triple, schedule_independently
+from showhow.reasoners.registry import make_reasoner
+from showhow.reasoners.skills.values import AnswerValue
+from tests.oracles.test_skills import WORLDS as SPLIT_WORLDS
+from tests.oracles.test_skills import Ground, make_ground
 
 WORLDS = {
     "large": GenerationOptions(people=1000, seed=7),

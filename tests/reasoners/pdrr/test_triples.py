@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reasoners.pdrr.triples import (
+from showhow.reasoners.pdrr.triples import (
     ScheduledTriple,
     Triple,
     check_triples,
@@ -17,7 +17,7 @@ from reasoners.pdrr.triples import (
     parse_condition,
     schedule_triples,
 )
-from reasoners.skills.values import AnswerValue
+from showhow.reasoners.skills.values import AnswerValue
 
 ENDS = ["Ada", "Bo", "person#1", "person#2", "date#3", "before 5 March 1931"]
 

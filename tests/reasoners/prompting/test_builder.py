@@ -7,24 +7,24 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from db.models import Step
-from db.trace_record import TraceRecord
-from fewshot_library.encoder import SentenceEncoder
-from fewshot_library.formats import read_traces
-from fewshot_library.formats.chat import to_json_text
-from llm.types import Message
-from reasoners.base import Task
-from reasoners.humaniq.options import AgentOptions
-from reasoners.prompting.builder import PromptBuilder, PromptFormat, PromptTooLong
-from reasoners.prompting.chat_format import ChatFormat
-from reasoners.prompting.react_format import ReActFormat
-from reasoners.prompting.run_state import count_tool_tokens
+from showhow.db.models import Step
+from showhow.db.trace_record import TraceRecord
+from showhow.fewshot_library.encoder import SentenceEncoder
+from showhow.fewshot_library.formats import read_traces
+from showhow.fewshot_library.formats.chat import to_json_text
+from showhow.llm.types import Message
+from showhow.reasoners.base import Task
+from showhow.reasoners.humaniq.options import AgentOptions
+from showhow.reasoners.prompting.builder import PromptBuilder, PromptFormat, PromptTooLong
+from showhow.reasoners.prompting.chat_format import ChatFormat
+from showhow.reasoners.prompting.react_format import ReActFormat
+from showhow.reasoners.prompting.run_state import count_tool_tokens
+from showhow.tools.registry import BUILT_IN_TOOLS
+from showhow.tools.tool import SourceKind, ToolContext
+from showhow.worlds.source import World
 from tests.examples import examples
 from tests.fixtures.harbour import no_meaning
 from tests.reasoners.example_traces import QUESTION, StepFields, record_of, steps_of
-from tools.registry import BUILT_IN_TOOLS
-from tools.tool import SourceKind, ToolContext
-from worlds.source import World
 
 FORMS = [ReActFormat(), ChatFormat()]
 OFFERED = [tool for tool in BUILT_IN_TOOLS.values() if tool.source is not SourceKind.WEB]

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fewshot_library.formats.humaniq_record import format_input_line
-from reasoners.prompting.call_parser import InvalidToolCall, parse_call
-from tools.arguments import parse_parameters
-from tools.registry import BUILT_IN_TOOLS
-from tools.tool import Observation, Tool, ToolContext
+from showhow.fewshot_library.formats.humaniq_record import format_input_line
+from showhow.reasoners.prompting.call_parser import InvalidToolCall, parse_call
+from showhow.tools.arguments import parse_parameters
+from showhow.tools.registry import BUILT_IN_TOOLS
+from showhow.tools.tool import Observation, Tool, ToolContext
 
 QUESTION = "Who is the mother of Ada Reed?"
 

@@ -2,11 +2,11 @@
 
 import pytest
 
-from llm.types import ChatReply, ModelToolCall
-from llm.usage import Usage
-from reasoners.prompting.chat_format import ChatFormat
+from showhow.llm.types import ChatReply, ModelToolCall
+from showhow.llm.usage import Usage
+from showhow.reasoners.prompting.chat_format import ChatFormat
+from showhow.tools.registry import BUILT_IN_TOOLS
 from tests.reasoners.example_traces import QUESTION
-from tools.registry import BUILT_IN_TOOLS
 
 OFFERED = list(BUILT_IN_TOOLS.values())
 

@@ -6,14 +6,14 @@ from pathlib import Path
 import pytest
 from jinja2 import Environment, UndefinedError, meta
 
-from fewshot_library.formats.chat import to_json_text
-from llm.types import Message
-from reasoners.prompting.builder import PromptExample, PromptParts, build_example, render_prompt
-from reasoners.prompting.chat_format import ChatFormat
-from reasoners.prompting.react_format import ReActFormat
+from showhow.fewshot_library.formats.chat import to_json_text
+from showhow.llm.types import Message
+from showhow.reasoners.prompting.builder import PromptExample, PromptParts, build_example, render_prompt
+from showhow.reasoners.prompting.chat_format import ChatFormat
+from showhow.reasoners.prompting.react_format import ReActFormat
+from showhow.tools.registry import BUILT_IN_TOOLS
+from showhow.tools.tool import SourceKind
 from tests.reasoners.example_traces import BURIED, PILOT, QUESTION, SO_FAR, steps_of
-from tools.registry import BUILT_IN_TOOLS
-from tools.tool import SourceKind
 
 GOLDEN = Path(__file__).parent / "golden"
 TEMPLATES = Path(__file__).parents[3] / "reasoners" / "prompting" / "prompts"

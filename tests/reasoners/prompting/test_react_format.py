@@ -4,13 +4,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from llm.types import ChatReply
-from llm.usage import Usage
-from reasoners.prompting.builder import PromptExample, PromptParts
-from reasoners.prompting.call_parser import ParsedReply
-from reasoners.prompting.react_format import TEXT_RETRY_HINT, ReActFormat, parse_react_reply
+from showhow.llm.types import ChatReply
+from showhow.llm.usage import Usage
+from showhow.reasoners.prompting.builder import PromptExample, PromptParts
+from showhow.reasoners.prompting.call_parser import ParsedReply
+from showhow.reasoners.prompting.react_format import TEXT_RETRY_HINT, ReActFormat, parse_react_reply
+from showhow.tools.registry import BUILT_IN_TOOLS
 from tests.reasoners.example_traces import QUESTION, steps_of
-from tools.registry import BUILT_IN_TOOLS
 
 OFFERED = list(BUILT_IN_TOOLS.values())
 

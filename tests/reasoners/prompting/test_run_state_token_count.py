@@ -2,9 +2,14 @@
 
 import pytest
 
-from llm.types import Message, ModelToolCall
-from reasoners.prompting.run_state import count_message_tokens, count_tool_tokens, estimate_tokens, truncate_to_tokens
-from tools.registry import BUILT_IN_TOOLS
+from showhow.llm.types import Message, ModelToolCall
+from showhow.reasoners.prompting.run_state import (
+    count_message_tokens,
+    count_tool_tokens,
+    estimate_tokens,
+    truncate_to_tokens,
+)
+from showhow.tools.registry import BUILT_IN_TOOLS
 
 
 @pytest.mark.parametrize(("text", "tokens"), [("", 0), ("a", 1), ("abc", 1), ("abcd", 2), ("\N{EURO SIGN}", 1)])

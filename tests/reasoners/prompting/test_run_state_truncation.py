@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fewshot_library.encoder import SentenceEncoder
-from reasoners.prompting.run_state import estimate_tokens, truncate_observation
+from showhow.fewshot_library.encoder import SentenceEncoder
+from showhow.reasoners.prompting.run_state import estimate_tokens, truncate_observation
 from tests.fixtures.harbour import no_meaning
 
 NOTICE = re.compile(r"\.\.\. ([\d,]+) more (rows?|sentences?|characters) left out$")

@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 from referencing import Registry
 
-from db.answer_formats import AnswerFormat
-from db.recording import TraceAnswers
-from db.run_spec import RunResult
-from db.unanswerable import UnanswerableReason, write_unanswerable
-from reasoners.prompting.builder import build_example
-from reasoners.prompting.tool_declarations import (
+from showhow.db.answer_formats import AnswerFormat
+from showhow.db.recording import TraceAnswers
+from showhow.db.run_spec import RunResult
+from showhow.db.unanswerable import UnanswerableReason, write_unanswerable
+from showhow.reasoners.prompting.builder import build_example
+from showhow.reasoners.prompting.tool_declarations import (
     Finish,
     InvalidFinish,
     declare_tools,
@@ -24,10 +24,10 @@ from reasoners.prompting.tool_declarations import (
     prompt_versions,
     take_thought,
 )
+from showhow.tools.arguments import parse_parameters
+from showhow.tools.registry import BUILT_IN_TOOLS
+from showhow.tools.tool import Observation, Tool, ToolContext
 from tests.reasoners.example_traces import PILOT, record_of
-from tools.arguments import parse_parameters
-from tools.registry import BUILT_IN_TOOLS
-from tools.tool import Observation, Tool, ToolContext
 
 
 def nothing(_context: ToolContext, _arguments: Mapping[str, Any]) -> Observation:

@@ -10,17 +10,17 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from db.trace_record import TraceRecord
-from evaluation.drift import check_repetition
-from evaluation.metrics import score_answer
-from fewshot_library.formats import read_traces
-from reasoners.provenance import resolve_origin
-from reasoners.replay.agent import ReplayOptions
-from reasoners.replay.demonstration import build_program, list_parts
+from showhow.db.trace_record import TraceRecord
+from showhow.evaluation.drift import check_repetition
+from showhow.evaluation.metrics import score_answer
+from showhow.fewshot_library.formats import read_traces
+from showhow.reasoners.provenance import resolve_origin
+from showhow.reasoners.replay.agent import ReplayOptions
+from showhow.reasoners.replay.demonstration import build_program, list_parts
+from showhow.tools.registry import available_tools
+from showhow.worlds.text_normalization import normalize_name
 from tests.fixtures.real_world import RealWorld, answer_by_replay
 from tests.fixtures.town import Town
-from tools.registry import available_tools
-from worlds.text_normalization import normalize_name
 
 REFUSED = "I can't follow any demonstration here: "
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reasoners.mentions import WorldWords
-from reasoners.replay.alignment import (
+from showhow.reasoners.mentions import WorldWords
+from showhow.reasoners.replay.alignment import (
     MAX_WRONG_SHARE,
     PRIOR_RIGHT,
     PRIOR_WEIGHT,
@@ -16,7 +16,7 @@ from reasoners.replay.alignment import (
     QuestionAligner,
     mask_spans,
 )
-from reasoners.replay.demonstration import Program, build_program
+from showhow.reasoners.replay.demonstration import Program, build_program
 from tests.fixtures.real_world import RealWorld
 
 

@@ -6,23 +6,23 @@ from pathlib import Path
 
 import pytest
 
-from db.models import Project
-from db.trace_record import TraceRecord
-from db.unanswerable import read_unanswerable
-from evaluation.datasets import read_questions
-from evaluation.gold_demonstrations import make_demonstrations
-from evaluation.gold_traces.traces import GoldWorld
-from evaluation.metrics import score_answer
-from fewshot_library.encoder import SentenceEncoder
-from fiction.generator.build import generate_world
-from fiction.universe.options import GenerationOptions
-from reasoners.mentions import WorldWords
-from reasoners.replay.phrases import frame_question
-from reasoners.replay.statements import SentenceReader, Statement
+from showhow.db.models import Project
+from showhow.db.trace_record import TraceRecord
+from showhow.db.unanswerable import read_unanswerable
+from showhow.evaluation.datasets import read_questions
+from showhow.evaluation.gold_demonstrations import make_demonstrations
+from showhow.evaluation.metrics import score_answer
+from showhow.fewshot_library.encoder import SentenceEncoder
+from showhow.fiction.generator.build import generate_world
+from showhow.fiction.universe.options import GenerationOptions
+from showhow.oracles.gold_traces.traces import GoldWorld
+from showhow.reasoners.mentions import WorldWords
+from showhow.reasoners.replay.phrases import frame_question
+from showhow.reasoners.replay.statements import SentenceReader, Statement
+from showhow.tools.tool import ToolContext
+from showhow.worlds.open import open_world
 from tests.fixtures.real_world import answer_by_replay
 from tests.fixtures.town import Town
-from tools.tool import ToolContext
-from worlds.open import open_world
 
 SPLIT = "text=50,graph=35,web=15"
 OPTIONS = {

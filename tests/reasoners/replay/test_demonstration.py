@@ -4,14 +4,14 @@ from itertools import pairwise
 
 import pytest
 
-from db.trace_record import TraceRecord
-from reasoners.provenance import TYPED_ORIGIN, resolve_origin, split_argument
-from reasoners.replay.demonstration import ID, NAME, WORD, LookUp, build_program, list_parts, read_context
-from reasoners.replay.derivations import ALL, derive_answer
+from showhow.db.trace_record import TraceRecord
+from showhow.reasoners.provenance import TYPED_ORIGIN, resolve_origin, split_argument
+from showhow.reasoners.replay.demonstration import ID, NAME, WORD, LookUp, build_program, list_parts, read_context
+from showhow.reasoners.replay.derivations import ALL, derive_answer
+from showhow.worlds.lexicon.english import phrase_key
 from tests.fixtures.real_world import RealWorld
 from tests.fixtures.town import Town
 from tests.reasoners.example_traces import record_of
-from worlds.lexicon.english import phrase_key
 
 
 @pytest.fixture

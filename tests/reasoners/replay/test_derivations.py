@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reasoners.answers.dates_and_numbers import read_days
-from reasoners.provenance import MONTHS
-from reasoners.replay.derivations import (
+from showhow.reasoners.answers.dates_and_numbers import read_days
+from showhow.reasoners.provenance import MONTHS
+from showhow.reasoners.replay.derivations import (
     DERIVATIONS,
     FILTERS,
     OPPOSITES,

@@ -5,14 +5,14 @@ from typing import Any
 
 import pytest
 
-from reasoners.mentions import WorldWords
-from reasoners.replay.agent import ReplayOptions
-from reasoners.replay.demonstration import build_program
-from reasoners.replay.replay_library import ReplayLibrary
-from reasoners.replay.statements import SentenceReader
+from showhow.reasoners.mentions import WorldWords
+from showhow.reasoners.replay.agent import ReplayOptions
+from showhow.reasoners.replay.demonstration import build_program
+from showhow.reasoners.replay.replay_library import ReplayLibrary
+from showhow.reasoners.replay.statements import SentenceReader
+from showhow.tools.registry import available_tools
 from tests.fixtures.real_world import RealWorld, answer_by_replay
 from tests.fixtures.town import Town
-from tools.registry import available_tools
 
 
 def test_a_library_says_of_each_ask_what_its_demonstrations_say(town: Town) -> None:

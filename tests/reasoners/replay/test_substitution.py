@@ -5,20 +5,20 @@ from typing import Any
 
 import pytest
 
-from db.models import Project, Question, Step, Trace
-from db.trace_record import TraceRecord
-from db.types import utc_now
-from reasoners.base import Task
-from reasoners.provenance import trace_argument_origins
-from reasoners.replay.agent import ReplayReasoner
-from runs.recorders import MemoryRecorder
-from runs.runner import run_reasoner
-from tools.external.adapter import ToolRegistration, adapt_tool
-from tools.external.output import ToolOutput
-from tools.external.schema import ToolDescription
-from tools.limits import ToolLimits
-from tools.tool import Tool, ToolContext
-from worlds.source import World
+from showhow.db.models import Project, Question, Step, Trace
+from showhow.db.trace_record import TraceRecord
+from showhow.db.types import utc_now
+from showhow.reasoners.base import Task
+from showhow.reasoners.provenance import trace_argument_origins
+from showhow.reasoners.replay.agent import ReplayReasoner
+from showhow.runs.recorders import MemoryRecorder
+from showhow.runs.runner import run_reasoner
+from showhow.tools.external.adapter import ToolRegistration, adapt_tool
+from showhow.tools.external.output import ToolOutput
+from showhow.tools.external.schema import ToolDescription
+from showhow.tools.limits import ToolLimits
+from showhow.tools.tool import Tool, ToolContext
+from showhow.worlds.source import World
 
 Answers = Callable[[Mapping[str, Any]], Any]
 PEOPLE = [

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reasoners.skills.values import (
+from showhow.reasoners.skills.values import (
     AnswersReply,
     AnswerValue,
     Quotation,

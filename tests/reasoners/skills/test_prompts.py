@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from reasoners.atomr.skills import (
+from showhow.reasoners.atomr.skills import (
     AGGREGATE,
     OPERATE,
     PLAN,
@@ -14,7 +14,7 @@ from reasoners.atomr.skills import (
     OperateRequest,
     PlanRequest,
 )
-from reasoners.geek.skills import (
+from showhow.reasoners.geek.skills import (
     CONCLUDE,
     DECOMPOSE,
     EXTRACT,
@@ -27,7 +27,7 @@ from reasoners.geek.skills import (
     StateRequest,
     SubquestionRequest,
 )
-from reasoners.pdrr.skills import (
+from showhow.reasoners.pdrr.skills import (
     ANSWER_TRIPLES,
     BEST_CHAIN,
     COMPLETE,
@@ -47,11 +47,11 @@ from reasoners.pdrr.skills import (
     PruneTriplesRequest,
     RelationsRequest,
 )
-from reasoners.pdrr.triples import Triple
-from reasoners.registry import REASONERS
-from reasoners.skills.skill import Skill, SkillCall, build_skill_messages
-from reasoners.skills.values import AnswerValue, OfferedRelation, OperandValue, SourcePassage
-from reasoners.sources import (
+from showhow.reasoners.pdrr.triples import Triple
+from showhow.reasoners.registry import REASONERS
+from showhow.reasoners.skills.skill import Skill, SkillCall, build_skill_messages
+from showhow.reasoners.skills.values import AnswerValue, OfferedRelation, OperandValue, SourcePassage
+from showhow.reasoners.sources import (
     DIRECT_ANSWER,
     DIRECT_RAG,
     SELECT_SOURCES,

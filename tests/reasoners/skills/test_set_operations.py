@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reasoners.skills.set_operations import OperationUndefined, combine_answers, compare_values
-from reasoners.skills.values import AnswerValue
+from showhow.reasoners.skills.set_operations import OperationUndefined, combine_answers, compare_values
+from showhow.reasoners.skills.values import AnswerValue
 
 DAYS = st.integers(0, 30).map(lambda day: date(1920, 1, 1) + timedelta(days=400 * day))
 PEOPLE = st.dictionaries(st.integers(1, 30), DAYS, max_size=12)

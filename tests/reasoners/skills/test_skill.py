@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from reasoners.skills.skill import (
+from showhow.reasoners.skills.skill import (
     Fallback,
     Skill,
     SkillAttempt,
@@ -17,7 +17,7 @@ from reasoners.skills.skill import (
     read_skill_step,
     skill_step_data,
 )
-from reasoners.skills.values import AnswersReply, AnswerValue
+from showhow.reasoners.skills.values import AnswersReply, AnswerValue
 
 
 class Sum(BaseModel):
@@ -37,9 +37,9 @@ def check_total(request: Sum, reply: Total) -> str | None:
     return None if reply.total == request.first + request.second else f"{reply.total} is not the sum."
 
 
-ADD: Skill[Sum, Total] = Skill("add", 1, "I add.", "reasoners.skills", Sum, Total, check_total)
+ADD: Skill[Sum, Total] = Skill("add", 1, "I add.", "showhow.reasoners.skills", Sum, Total, check_total)
 ADD_OR_ZERO: Skill[Sum, Total] = Skill(
-    "add", 1, "I add.", "reasoners.skills", Sum, Total, check_total, Fallback("zero", lambda _: Total(total=0))
+    "add", 1, "I add.", "showhow.reasoners.skills", Sum, Total, check_total, Fallback("zero", lambda _: Total(total=0))
 )
 
 
@@ -102,14 +102,14 @@ def test_a_stored_result_is_read_again():
 def test_no_part_of_a_broken_reply_is_an_answer_of_nothing(length: int):
     """A part of the JSON, such as the first answer, must not be read as a reply without answers."""
     whole = AnswersReply(answers=[AnswerValue(text="Ada", entity="Q1"), AnswerValue(text="Bo")], support=["1.2"])
-    skill: Skill[Sum, AnswersReply] = Skill("find", 1, "I find.", "reasoners.skills", Sum, AnswersReply)
+    skill: Skill[Sum, AnswersReply] = Skill("find", 1, "I find.", "showhow.reasoners.skills", Sum, AnswersReply)
     text = whole.model_dump_json()[:length]
     result = answer_skill_call(Script(text, text, text), SkillCall(skill, Sum(first=1, second=1), "here"))
     assert result.reply is None or result.reply == whole
 
 
 def test_messages_begin_alike_and_end_with_what_was_wrong():
-    from reasoners.atomr.skills import PLAN, PlanRequest  # noqa: PLC0415 - any skill with a prompt
+    from showhow.reasoners.atomr.skills import PLAN, PlanRequest  # noqa: PLC0415 - any skill with a prompt
 
     first = SkillCall(PLAN, PlanRequest(question="Who?", sources=["text"]), "plan")
     second = SkillCall(PLAN, PlanRequest(question="Where?", sources=["graph"]), "plan")

@@ -4,10 +4,10 @@ from collections.abc import Iterator
 
 import pytest
 
+from showhow.tools.registry import ToolRegistry
+from showhow.tools.tool import ToolContext
+from showhow.worlds.source import World
 from tests.servers.weather_started import PATIENCE, registry_of, weather_by_command
-from tools.registry import ToolRegistry
-from tools.tool import ToolContext
-from worlds.source import World
 
 
 @pytest.fixture(scope="session")

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tools.external.config import load_external_tools_config
+from showhow.tools.external.config import load_external_tools_config
 
 GOOD = """
 [functions.count]

@@ -13,18 +13,18 @@ from pathlib import Path
 
 import pytest
 
-from guard.confinement import Protection, describe_gaps, missing_protections
-from guard.tree_usage import descendants
-from runs.services import Services
-from settings import Settings
+from showhow.guard.confinement import Protection, describe_gaps, missing_protections
+from showhow.guard.tree_usage import descendants
+from showhow.runs.services import Services
+from showhow.settings import Settings
+from showhow.tools.external.config import load_external_tools_config
+from showhow.tools.external.confinement import ToolPlaces
+from showhow.tools.registry import ToolRegistry
+from showhow.tools.tool import ToolContext, ToolResult
+from showhow.worlds.source import World
 from tests.browser.server import copy_prepared_home
 from tests.servers.weather_started import PATIENCE
 from tests.tools.external.processes import processes_with, wait_until
-from tools.external.config import load_external_tools_config
-from tools.external.confinement import ToolPlaces
-from tools.registry import ToolRegistry
-from tools.tool import ToolContext, ToolResult
-from worlds.source import World
 
 pytestmark = [pytest.mark.long, pytest.mark.skipif(sys.platform != "linux", reason="the protections are Linux's")]
 SECRET = "sk-of-the-server-5f1c9"  # noqa: S105 - planted to be looked for

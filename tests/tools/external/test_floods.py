@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from showhow.tools.external.config import McpServerConfig
+from showhow.tools.registry import ToolRegistry
+from showhow.tools.tool import ToolContext
 from tests.servers.weather_started import PATIENCE, registry_of, weather_by_command
-from tools.external.config import McpServerConfig
-from tools.registry import ToolRegistry
-from tools.tool import ToolContext
 
 pytestmark = pytest.mark.long
 

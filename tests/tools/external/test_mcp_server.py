@@ -13,7 +13,11 @@ from typing import Any, Literal
 
 import pytest
 
-from guard.tree_usage import descendants
+from showhow.guard.tree_usage import descendants
+from showhow.tools.external.config import ExternalToolsConfig, McpServerConfig
+from showhow.tools.external.mcp_session import MAX_MESSAGE_BYTES
+from showhow.tools.registry import BUILT_IN_TOOLS, ToolRegistry
+from showhow.tools.tool import Observation, ToolContext
 from tests.reasoners.scripted import until
 from tests.servers.faulty_server import run_faulty_server, status
 from tests.servers.loopback import free_port
@@ -26,10 +30,6 @@ from tests.servers.weather_started import (
     served,
     weather_by_command,
 )
-from tools.external.config import ExternalToolsConfig, McpServerConfig
-from tools.external.mcp_session import MAX_MESSAGE_BYTES
-from tools.registry import BUILT_IN_TOOLS, ToolRegistry
-from tools.tool import Observation, ToolContext
 
 pytestmark = pytest.mark.long
 
@@ -262,7 +262,7 @@ def test_a_server_that_does_not_start_affects_no_other_tool(declared: dict[str, 
 def test_the_tools_of_a_server_that_starts_slowly_come_all_at_once_and_are_missed_aloud(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("tools.registry.SERVER_START_TIMEOUT_SECONDS", 0.2)
+    monkeypatch.setattr("showhow.tools.registry.SERVER_START_TIMEOUT_SECONDS", 0.2)
     port = free_port()
     registry = registry_of(weather=weather_by_command(args=arguments_of_waiting_weather(port), seconds=PATIENCE))
     names = ["read", "weather_forecast", "weather_stations"]
@@ -307,10 +307,10 @@ def test_of_two_servers_with_a_tool_of_the_same_name_the_first_wins() -> None:
 def test_a_server_ends_with_its_parent_even_if_that_is_killed(tmp_path: Path) -> None:
     script = f"""
 import os, sys, time
-from guard.tree_usage import descendants
+from showhow.guard.tree_usage import descendants
 from tests.servers.weather_started import registry_of, weather_by_command
-from tools.tool import ToolContext
-from worlds.source import World
+from showhow.tools.tool import ToolContext
+from showhow.worlds.source import World
 known = registry_of(weather=weather_by_command(seconds={PATIENCE}))
 known.get_tool("weather_say").call(ToolContext(World("none"), None), {{"text": "x"}})
 print(max(descendants(os.getpid())), flush=True)

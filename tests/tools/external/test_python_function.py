@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from showhow.tools.arguments import ToolError
+from showhow.tools.external.config import ExternalToolsConfig, FunctionConfig
+from showhow.tools.external.functions.host import FunctionHost, load_function
+from showhow.tools.registry import ToolRegistry
+from showhow.tools.tool import Tool, ToolContext, ToolResult
 from tests.servers.weather_started import PATIENCE
-from tools.arguments import ToolError
-from tools.external.config import ExternalToolsConfig, FunctionConfig
-from tools.external.functions.host import FunctionHost, load_function
-from tools.registry import ToolRegistry
-from tools.tool import Tool, ToolContext, ToolResult
 
 Load = Callable[..., Tool]
 HEAD = """

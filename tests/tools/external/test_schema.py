@@ -4,9 +4,9 @@ import time
 
 import pytest
 
-from guard.schemas import SCHEMA_LIMITS
-from tools.arguments import ToolError, parse_parameters
-from tools.external.schema import check_arguments, check_schema
+from showhow.guard.schemas import SCHEMA_LIMITS
+from showhow.tools.arguments import ToolError, parse_parameters
+from showhow.tools.external.schema import check_arguments, check_schema
 
 SLOW = {"type": "string", "pattern": "^(a+)+$"}
 

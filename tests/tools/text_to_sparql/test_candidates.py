@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 
+from showhow.tools.registry import get_tool
+from showhow.tools.tool import ToolContext
+from showhow.worlds.build import WorldContents, build_world
+from showhow.worlds.open import open_world
 from tests.fixtures.harbour import no_meaning
 from tests.tools.test_generate_query import answers
-from tools.registry import get_tool
-from tools.tool import ToolContext
-from worlds.build import WorldContents, build_world
-from worlds.open import open_world
 
 WITHOUT_GENDERS = """
 @prefix wd: <http://www.wikidata.org/entity/> .

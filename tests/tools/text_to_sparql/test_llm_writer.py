@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from llm.usage import TokenPrice
+from showhow.llm.usage import TokenPrice
+from showhow.tools.registry import get_tool
+from showhow.tools.text_to_sparql.llm_writer import try_query
+from showhow.tools.tool import ToolContext, ToolResult
+from showhow.worlds.source import Entity, GraphSource, Relation, SourceTimeout, SourceUnavailable, Table, World
 from tests.servers.model import Fails, ModelServer, Reply, Says, Script
 from tests.tools.golden import same_as_golden
-from tools.registry import get_tool
-from tools.text_to_sparql.llm_writer import try_query
-from tools.tool import ToolContext, ToolResult
-from worlds.source import Entity, GraphSource, Relation, SourceTimeout, SourceUnavailable, Table, World
 
 QUESTION = "Where was Ada Reed born?"
 GOOD = "SELECT ?answer WHERE { wd:Q1 wdt:P8 ?answer }"

@@ -2,9 +2,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from showhow.tools.text_to_sparql.llm_writer import MAX_FULL_VOCABULARY, MAX_RELATIONS, select_schema_context
+from showhow.worlds.source import Entity, NotFound, Relation, Relations
 from tests.fixtures.harbour import must_not_encode
-from tools.text_to_sparql.llm_writer import MAX_FULL_VOCABULARY, MAX_RELATIONS, select_schema_context
-from worlds.source import Entity, NotFound, Relation, Relations
 
 MANY = tuple(Relation(f"P{n}", f"relation {n}") for n in range(1, 201))
 ADA = Entity("Q1", "Ada\nReed", "ferry\n--> pilot")

@@ -8,16 +8,16 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+from showhow.worlds import terms
+from showhow.worlds.build import WorldContents, build_world
+from showhow.worlds.embedded.graph import EmbeddedGraph
+from showhow.worlds.embedded.graph_client import QueryLimits
+from showhow.worlds.folder import GRAPH_FOLDER
+from showhow.worlds.open import open_world
+from showhow.worlds.source import Cell, NotFound, QueryRefused, Relation, SourceTimeout, SourceUnavailable
 from tests.examples import examples
 from tests.servers.oxigraph import serving
 from tests.worlds.live.graphs import endpoint_of, live_graph
-from worlds import terms
-from worlds.build import WorldContents, build_world
-from worlds.embedded.graph import EmbeddedGraph
-from worlds.embedded.graph_client import QueryLimits
-from worlds.folder import GRAPH_FOLDER
-from worlds.open import open_world
-from worlds.source import Cell, NotFound, QueryRefused, Relation, SourceTimeout, SourceUnavailable
 
 ODD_NAMES = {"Q3": 'Ole "the Oar" O\'Hara', "Q4": "two\nlines\\", "Q5": "🐙 Kraken 🐙"}
 RUNAWAYS = {

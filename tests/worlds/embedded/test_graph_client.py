@@ -14,11 +14,11 @@ from pathlib import Path
 import pytest
 from pyoxigraph import Store
 
+from showhow.worlds.embedded.graph_client import GraphWorker, QueryLimits
+from showhow.worlds.folder import GRAPH_FOLDER
+from showhow.worlds.source import QueryRefused, SourceError, SourceUnavailable
+from showhow.worlds.sparql_syntax import check_query
 from tests.servers.loopback import QuietServer
-from worlds.embedded.graph_client import GraphWorker, QueryLimits
-from worlds.folder import GRAPH_FOLDER
-from worlds.source import QueryRefused, SourceError, SourceUnavailable
-from worlds.sparql_syntax import check_query
 
 ROOT = Path(__file__).resolve().parents[3]
 URL = "URL"
@@ -189,7 +189,7 @@ def test_the_process_ends_when_its_parent_is_killed(crowd_folder, busy):
     program = f"""
 import sys, time
 from pathlib import Path
-from worlds.embedded.graph_client import GraphWorker, QueryLimits
+from showhow.worlds.embedded.graph_client import GraphWorker, QueryLimits
 worker = GraphWorker(Path(sys.argv[1]), QueryLimits(timeout_seconds=60))
 worker.request({{"sparql": "ASK {{}}"}})
 print(worker.pid, flush=True)

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+from showhow.worlds.build import WorldContents, build_world
+from showhow.worlds.embedded.text import EmbeddedText, strip_parenthesis
+from showhow.worlds.open import open_world
+from showhow.worlds.source import Article, ArticleListing, NotFound, SearchHit, SourceUnavailable
 from tests.examples import examples
-from worlds.build import WorldContents, build_world
-from worlds.embedded.text import EmbeddedText, strip_parenthesis
-from worlds.open import open_world
-from worlds.source import Article, ArticleListing, NotFound, SearchHit, SourceUnavailable
 
 typed_words = st.one_of(
     st.text(), st.text("\"'+-&|!(){}[]^~*?:\\/ ANDORNOT\n🐙ßİ\x00"), st.text("Northpoint Mara Quill")

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from worlds.embedded.text import EmbeddedWeb, WebWriter
-from worlds.source import NotFound, WebPage
+from showhow.worlds.embedded.text import EmbeddedWeb, WebWriter
+from showhow.worlds.source import NotFound, WebPage
 
 PAGES = (
     WebPage("https://quay.example/news/1", "Harbour news", ("Ada Reed mended the crane.", "It rained."), "1999-05-02"),

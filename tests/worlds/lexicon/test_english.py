@@ -2,7 +2,7 @@
 
 import pytest
 
-from worlds.lexicon.english import (
+from showhow.worlds.lexicon.english import (
     PathSegment,
     RelationTerm,
     asks_yes_or_no,

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from fiction.universe.build import make_universe
-from fiction.universe.options import GenerationOptions
-from fiction.universe.relations import RELATIONS, KinshipRelation, find_related, get_relation
-from worlds.lexicon import kinship
-from worlds.lexicon.english import FEMALE, load_lexicon
+from showhow.fiction.universe.build import make_universe
+from showhow.fiction.universe.options import GenerationOptions
+from showhow.fiction.universe.relations import RELATIONS, KinshipRelation, find_related, get_relation
+from showhow.worlds.lexicon import kinship
+from showhow.worlds.lexicon.english import FEMALE, load_lexicon
 
 UNIVERSE = make_universe(GenerationOptions(people=90, seed=21, depth=4))
 BASIC_RELATIONS = {"parent", "child", "sibling", "spouse", "friend"}

@@ -7,16 +7,16 @@ from pathlib import Path
 
 import pytest
 
+from showhow.worlds.build import WorldContents, build_world
+from showhow.worlds.live.description import SparqlEndpoint
+from showhow.worlds.live.http.client import RecordingHttpClient
+from showhow.worlds.live.http.request import Access, RequestPolicy, get_host
+from showhow.worlds.live.http.response_cache import ResponseCache
+from showhow.worlds.live.sparql.graph import SparqlGraph
+from showhow.worlds.live.sparql.protocol import SparqlClient
+from showhow.worlds.open import open_world
+from showhow.worlds.source import GraphSource
 from tests.servers.sparql import SparqlServer
-from worlds.build import WorldContents, build_world
-from worlds.live.description import SparqlEndpoint
-from worlds.live.http.client import RecordingHttpClient
-from worlds.live.http.request import Access, RequestPolicy, get_host
-from worlds.live.http.response_cache import ResponseCache
-from worlds.live.sparql.graph import SparqlGraph
-from worlds.live.sparql.protocol import SparqlClient
-from worlds.open import open_world
-from worlds.source import GraphSource
 
 CONTACT = Access(contact="tests@showhow.example")
 SERVERS = ["oxigraph", "virtuoso"]

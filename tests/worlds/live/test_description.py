@@ -7,21 +7,21 @@ from pathlib import Path
 
 import pytest
 
-from guard.destinations import SecretTable
-from worlds.folder import WorldError, WorldExists
-from worlds.live import list_presets, read_preset
-from worlds.live.consent import list_sent_variables
-from worlds.live.description import (
+from showhow.guard.destinations import SecretTable
+from showhow.worlds.folder import WorldError, WorldExists
+from showhow.worlds.live import list_presets, read_preset
+from showhow.worlds.live.consent import list_sent_variables
+from showhow.worlds.live.description import (
     TABLES,
     InvalidLiveConfig,
     LiveWorldFile,
     SparqlEndpoint,
     parse_live_config,
 )
-from worlds.live.http.request import Access, RequestPolicy
-from worlds.live.world import add_live_world
-from worlds.open import list_worlds, open_world, read_world_metadata
-from worlds.source import SourceUnavailable
+from showhow.worlds.live.http.request import Access, RequestPolicy
+from showhow.worlds.live.world import add_live_world
+from showhow.worlds.open import list_worlds, open_world, read_world_metadata
+from showhow.worlds.source import SourceUnavailable
 
 SMALL = """kind = "live"
 [graph]

@@ -11,13 +11,13 @@ import rdflib
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from fiction.family import GraphKinshipSource, build_family
+from showhow.fiction.family import GraphKinshipSource, build_family
+from showhow.worlds.live.description import SparqlEndpoint
+from showhow.worlds.neighbourhood import load_neighbourhood
+from showhow.worlds.source import Cell, GraphSource, NotFound, QueryRefused, Relation
+from showhow.worlds.terms import shorten_iri
 from tests.examples import examples
 from tests.worlds.live.graphs import KINDS, live_graph, opened
-from worlds.live.description import SparqlEndpoint
-from worlds.neighbourhood import load_neighbourhood
-from worlds.source import Cell, GraphSource, NotFound, QueryRefused, Relation
-from worlds.terms import shorten_iri
 
 XSD = "http://www.w3.org/2001/XMLSchema#"
 LANGUAGE_STRING = "http://www.w3.org/1999/02/22-rdf-syntax-ns#langString"

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from worlds.live.http.request import HttpResponse, InvalidResponse
-from worlds.live.web_page import parse_date, read_web_page
-from worlds.source import SourceTimeout, WebPage
+from showhow.worlds.live.http.request import HttpResponse, InvalidResponse
+from showhow.worlds.live.web_page import parse_date, read_web_page
+from showhow.worlds.source import SourceTimeout, WebPage
 
 pytestmark = pytest.mark.long
 

@@ -12,7 +12,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from guard.destinations import SecretTable
+from showhow.guard.destinations import SecretTable
+from showhow.worlds.live.consent import list_sent_variables
+from showhow.worlds.live.http.request import Access
+from showhow.worlds.live.web_search import normalize_address
+from showhow.worlds.live.world import add_live_world
+from showhow.worlds.open import open_world
+from showhow.worlds.source import NotFound, SourceError, SourceTimeout, SourceUnavailable, WebSource
 from tests.servers.faulty_server import (
     Handler,
     Responder,
@@ -25,12 +31,6 @@ from tests.servers.faulty_server import (
     trickles,
 )
 from tests.servers.web import HARBOUR_PAGES, OTHER_SHAPE, SEARCH_KEY, HarbourWeb, html, run_web
-from worlds.live.consent import list_sent_variables
-from worlds.live.http.request import Access
-from worlds.live.web_search import normalize_address
-from worlds.live.world import add_live_world
-from worlds.open import open_world
-from worlds.source import NotFound, SourceError, SourceTimeout, SourceUnavailable, WebSource
 
 ROOT = Path(__file__).parents[3]
 ONLINE, OFFLINE = Access("tests@showhow.example"), Access(offline=True)
@@ -376,9 +376,9 @@ def test_a_normalized_address_is_ascii_without_fragment_and_normalizing_it_again
 SEARCHER = """
 import json, sys
 from pathlib import Path
-from worlds.live.http.request import Access
-from worlds.open import open_world
-from worlds.source import SourceError
+from showhow.worlds.live.http.request import Access
+from showhow.worlds.open import open_world
+from showhow.worlds.source import SourceError
 source = open_world(Path(sys.argv[1]), sys.argv[2], Access("tests@showhow.example")).web
 outcomes = []
 for path in sys.argv[3:]:

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
+from showhow.worlds.live.http.request import Access
+from showhow.worlds.live.world import add_live_world
+from showhow.worlds.open import open_world
+from showhow.worlds.source import NotFound, SourceError, World
 from tests.servers.faulty_server import FaultyServer, run_faulty_server, sends
 from tests.servers.live_world import description
-from worlds.live.http.request import Access
-from worlds.live.world import add_live_world
-from worlds.open import open_world
-from worlds.source import NotFound, SourceError, World
 
 WIKIBASE = 'labels = "api"\nsearch = "api"\nvocabulary = "wikibase"\n'
 QUERY = "SELECT ?x { ?x ?y ?z }"

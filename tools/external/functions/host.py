@@ -20,14 +20,14 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from guard.confinement import ConfinedLaunch
-from guard.environment import list_secrets
-from guard.redaction import RedactingStream, Redactor, redactor_of
-from tools.arguments import ToolError, label_of_name
-from tools.external.adapter import ToolRegistration, adapt_tool
-from tools.external.config import FunctionConfig
-from tools.external.confinement import FunctionGrants
-from tools.external.functions.protocol import (
+from showhow.guard.confinement import ConfinedLaunch
+from showhow.guard.environment import list_secrets
+from showhow.guard.redaction import RedactingStream, Redactor, redactor_of
+from showhow.tools.arguments import ToolError, label_of_name
+from showhow.tools.external.adapter import ToolRegistration, adapt_tool
+from showhow.tools.external.config import FunctionConfig
+from showhow.tools.external.confinement import FunctionGrants
+from showhow.tools.external.functions.protocol import (
     LOAD_TIMEOUT_SECONDS,
     MAX_PROCESSES,
     MAX_REPLY_BYTES,
@@ -37,14 +37,14 @@ from tools.external.functions.protocol import (
     Reply,
     WorkOrder,
 )
-from tools.external.output import (
+from showhow.tools.external.output import (
     ToolOutput,
     sanitize_json,
 )
-from tools.external.schema import ToolDescription
-from tools.limits import MAX_ERROR_CHARACTERS
-from tools.tool import Tool
-from worlds.source import ErrorKind
+from showhow.tools.external.schema import ToolDescription
+from showhow.tools.limits import MAX_ERROR_CHARACTERS
+from showhow.tools.tool import Tool
+from showhow.worlds.source import ErrorKind
 
 DEFAULT_VARIABLES = ("LOGNAME", "PATH", "SHELL", "TERM", "USER")
 """What every program needs of the environment, beside a HOME and a TMPDIR of its own; the rest has to be named."""
@@ -259,7 +259,7 @@ class FunctionHost:
     def _start(self) -> socket.socket:
         ours, theirs = socket.socketpair()
         ours.settimeout(_SEND_TIMEOUT_SECONDS)
-        command = [sys.executable, "-u", "-P", "-m", "tools.external.functions.process", str(theirs.fileno())]
+        command = [sys.executable, "-u", "-P", "-m", "showhow.tools.external.functions.process", str(theirs.fileno())]
         command.append(str(self.folder or ""))
         confinement = self._grants.confine(self._environment, self.folder, self._allowed_megabytes())
         if self._launch is None:

@@ -20,10 +20,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal, NoReturn
 
-from guard.limits import limit_memory
-from guard.tree_usage import children, descendants, memory_bytes, resident_bytes
-from guard.worker_process import become_worker
-from tools.external.functions.protocol import (
+from showhow.guard.limits import limit_memory
+from showhow.guard.tree_usage import children, descendants, memory_bytes, resident_bytes
+from showhow.guard.worker_process import become_worker
+from showhow.tools.external.functions.protocol import (
     LOAD_TIMEOUT_SECONDS,
     MAX_PROCESSES,
     Failure,
@@ -31,8 +31,8 @@ from tools.external.functions.protocol import (
     Reply,
     WorkOrder,
 )
-from tools.external.functions.work import call_tool, describe_tool
-from worlds.source import ErrorKind
+from showhow.tools.external.functions.work import call_tool, describe_tool
+from showhow.worlds.source import ErrorKind
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36

@@ -4,9 +4,9 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from tools.external.output import JsonObject, ToolOutput
-from tools.external.schema import ToolDescription
-from worlds.source import ErrorKind
+from showhow.tools.external.output import JsonObject, ToolOutput
+from showhow.tools.external.schema import ToolDescription
+from showhow.worlds.source import ErrorKind
 
 MAX_REPLY_BYTES = 16_000_000
 """Maximum size of one reply."""

@@ -18,17 +18,17 @@ import jsonschema.validators  # noqa: F401 - forks check arguments with it, and 
 from pydantic import BaseModel, Field, ValidationError, create_model
 from pydantic_core import to_jsonable_python
 
-from tools.arguments import ToolError
-from tools.external.functions.protocol import CallArguments, Failure, Reply, WorkOrder
-from tools.external.output import ToolOutput, sanitize_json
-from tools.external.schema import (
+from showhow.tools.arguments import ToolError
+from showhow.tools.external.functions.protocol import CallArguments, Failure, Reply, WorkOrder
+from showhow.tools.external.output import ToolOutput, sanitize_json
+from showhow.tools.external.schema import (
     MAX_DESCRIPTION_CHARACTERS,
     ToolDescription,
     check_arguments,
     check_schema,
 )
-from tools.limits import first_exception, to_tool_error
-from worlds.source import ErrorKind
+from showhow.tools.limits import first_exception, to_tool_error
+from showhow.worlds.source import ErrorKind
 
 _MAX_EXCEPTION_CHARACTERS = 4_000
 _NAMED_KINDS = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
@@ -61,7 +61,7 @@ def _describe_target(order: WorkOrder) -> ToolDescription:
     target = _import_target(order)
     if _is_langchain_tool(target):
         # Imported by the user's module already.
-        from tools.external.langchain_tool import describe_langchain_tool  # noqa: PLC0415
+        from showhow.tools.external.langchain_tool import describe_langchain_tool  # noqa: PLC0415
 
         return describe_langchain_tool(target, f"The tool {order.name} of {order.place}")
     heading = f"The tool {order.name} cannot be loaded:"
@@ -138,7 +138,7 @@ def _run_target(order: WorkOrder, call: CallArguments) -> ToolOutput:
     target = _import_target(order)
     check_arguments(order.name, call.argument_schema, call.arguments)
     if _is_langchain_tool(target):
-        from tools.external.langchain_tool import call_langchain_tool  # noqa: PLC0415 - as above
+        from showhow.tools.external.langchain_tool import call_langchain_tool  # noqa: PLC0415 - as above
 
         return call_langchain_tool(target, call.arguments)
     result = target(**FunctionSignature(target).validate_arguments(call.arguments))

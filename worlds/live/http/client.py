@@ -15,9 +15,9 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from urllib.parse import quote, urljoin, urlsplit
 
-from guard.redaction import Redactor
-from worlds.live.http.rate_limiter import MAX_RETRY_AFTER, get_rate_limiter, parse_retry_after
-from worlds.live.http.request import (
+from showhow.guard.redaction import Redactor
+from showhow.worlds.live.http.rate_limiter import MAX_RETRY_AFTER, get_rate_limiter, parse_retry_after
+from showhow.worlds.live.http.request import (
     Access,
     HttpRequest,
     HttpResponse,
@@ -28,9 +28,9 @@ from worlds.live.http.request import (
     format_status,
     get_host,
 )
-from worlds.live.http.response_cache import ResponseCache
-from worlds.live.http.transport import DeadlineExceeded, TransportError, send_once
-from worlds.source import SourceTimeout, SourceUnavailable
+from showhow.worlds.live.http.response_cache import ResponseCache
+from showhow.worlds.live.http.transport import DeadlineExceeded, TransportError, send_once
+from showhow.worlds.source import SourceTimeout, SourceUnavailable
 
 
 @dataclass(slots=True)

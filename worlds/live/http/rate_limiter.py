@@ -17,8 +17,8 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from worlds.live.http.request import RequestPolicy
-from worlds.source import SourceTimeout, SourceUnavailable
+from showhow.worlds.live.http.request import RequestPolicy
+from showhow.worlds.source import SourceTimeout, SourceUnavailable
 
 WINDOW_SECONDS = 60.0
 MAX_RETRY_AFTER = 3600.0

@@ -16,8 +16,8 @@ from http import HTTPStatus
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from guard.proxy import HttpProxy
-from worlds.source import SourceUnavailable
+from showhow.guard.proxy import HttpProxy
+from showhow.worlds.source import SourceUnavailable
 
 RETRY_STATUSES = frozenset({429, 500, 502, 503, 504})
 """Statuses after which a retry may succeed."""

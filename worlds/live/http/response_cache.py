@@ -11,8 +11,8 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
-from worlds.live.http.request import HttpResponse
-from worlds.source import SourceUnavailable
+from showhow.worlds.live.http.request import HttpResponse
+from showhow.worlds.source import SourceUnavailable
 
 RESPONSE_CACHE_FILE = "answers.sqlite"
 _SCHEMA = """

@@ -20,9 +20,16 @@ from typing import Any
 import certifi
 import httpcore
 
-from guard.destinations import InvalidOrigin, parse_origin
-from guard.proxy import HttpProxy, choose_proxy
-from worlds.live.http.request import HttpRequest, HttpResponse, InvalidResponse, PrivateAddress, RequestPolicy, get_host
+from showhow.guard.destinations import InvalidOrigin, parse_origin
+from showhow.guard.proxy import HttpProxy, choose_proxy
+from showhow.worlds.live.http.request import (
+    HttpRequest,
+    HttpResponse,
+    InvalidResponse,
+    PrivateAddress,
+    RequestPolicy,
+    get_host,
+)
 
 _CONNECT_TIMEOUT = 5.0
 _CHUNK_SIZE = 1 << 16

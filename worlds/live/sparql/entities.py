@@ -6,11 +6,11 @@ from typing import Protocol
 
 import pyoxigraph as ox
 
-from worlds import terms
-from worlds.live.description import SparqlEndpoint
-from worlds.live.sparql.protocol import SparqlClient
-from worlds.source import Entity
-from worlds.sparql_syntax import tokenize_query
+from showhow.worlds import terms
+from showhow.worlds.live.description import SparqlEndpoint
+from showhow.worlds.live.sparql.protocol import SparqlClient
+from showhow.worlds.source import Entity
+from showhow.worlds.sparql_syntax import tokenize_query
 
 _MAX_IRI_LENGTH = 2000
 """Characters of an IRI."""

@@ -5,8 +5,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from worlds import terms
-from worlds.live.sparql.entities import (
+from showhow.worlds import terms
+from showhow.worlds.live.sparql.entities import (
     EntityDescriber,
     EntityIdMapping,
     SparqlEntityDescriber,
@@ -14,12 +14,12 @@ from worlds.live.sparql.entities import (
     filter_subjects,
     list_entities,
 )
-from worlds.live.sparql.protocol import SparqlClient
-from worlds.live.sparql.relations import SparqlRelations
-from worlds.live.sparql.rewrite import prepare_query
-from worlds.source import Cell, Entity, NotFound, Relation, Relations, SourceError, Table
-from worlds.sparql_syntax import quote_literal
-from worlds.text_normalization import normalize_name, replace_surrogates
+from showhow.worlds.live.sparql.protocol import SparqlClient
+from showhow.worlds.live.sparql.relations import SparqlRelations
+from showhow.worlds.live.sparql.rewrite import prepare_query
+from showhow.worlds.source import Cell, Entity, NotFound, Relation, Relations, SourceError, Table
+from showhow.worlds.sparql_syntax import quote_literal
+from showhow.worlds.text_normalization import normalize_name, replace_surrogates
 
 _MAX_MATCHES = 200
 """Maximum names read per query, the shortest first."""

@@ -16,9 +16,9 @@ from typing import Any
 
 from SPARQLWrapper import GET, JSON, POST, POSTDIRECTLY, URLENCODED, SPARQLWrapper
 
-from worlds.live.description import SparqlEndpoint
-from worlds.live.http.client import RecordingHttpClient
-from worlds.live.http.request import (
+from showhow.worlds.live.description import SparqlEndpoint
+from showhow.worlds.live.http.client import RecordingHttpClient
+from showhow.worlds.live.http.request import (
     RETRY_STATUSES,
     HttpRequest,
     HttpResponse,
@@ -26,10 +26,10 @@ from worlds.live.http.request import (
     InvalidResponse,
     get_host,
 )
-from worlds.live.sparql.rewrite import INTERNAL_PREFIX, PreparedQuery, prepare_query
-from worlds.source import Cell, QueryRefused, SourceError, SourceTimeout, SourceUnavailable, Table
-from worlds.sparql_syntax import shorten_parser_message, tokenize_query
-from worlds.text_normalization import replace_unstorable
+from showhow.worlds.live.sparql.rewrite import INTERNAL_PREFIX, PreparedQuery, prepare_query
+from showhow.worlds.source import Cell, QueryRefused, SourceError, SourceTimeout, SourceUnavailable, Table
+from showhow.worlds.sparql_syntax import shorten_parser_message, tokenize_query
+from showhow.worlds.text_normalization import replace_unstorable
 
 _XSD_STRING = "http://www.w3.org/2001/XMLSchema#string"
 _RDF_LANG_STRING = "http://www.w3.org/1999/02/22-rdf-syntax-ns#langString"

@@ -4,11 +4,11 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from threading import Lock
 
-from worlds import terms
-from worlds.live.sparql.entities import EntityDescriber, EntityIdMapping, iter_batches
-from worlds.live.sparql.protocol import SparqlClient
-from worlds.source import Cell, Relation, Relations
-from worlds.sparql_syntax import quote_literal
+from showhow.worlds import terms
+from showhow.worlds.live.sparql.entities import EntityDescriber, EntityIdMapping, iter_batches
+from showhow.worlds.live.sparql.protocol import SparqlClient
+from showhow.worlds.source import Cell, Relation, Relations
+from showhow.worlds.sparql_syntax import quote_literal
 
 _MAX_INCOMING = 20_000
 """Maximum incoming triples read of one entity; a country has millions."""

@@ -5,10 +5,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from worlds import terms
-from worlds.live.description import SparqlEndpoint
-from worlds.source import QueryRefused
-from worlds.sparql_syntax import (
+from showhow.worlds import terms
+from showhow.worlds.live.description import SparqlEndpoint
+from showhow.worlds.source import QueryRefused
+from showhow.worlds.sparql_syntax import (
     UPDATE_KEYWORDS,
     SparqlToken,
     TokenizedQuery,

@@ -11,8 +11,8 @@ import httpx
 import wikipediaapi
 from pydantic import BaseModel, BeforeValidator, Field, ValidationError
 
-from worlds.live.http.client import RecordingHttpClient
-from worlds.live.http.request import HttpRequest, HttpResponse, InvalidResponse, ServerBusy, get_host
+from showhow.worlds.live.http.client import RecordingHttpClient
+from showhow.worlds.live.http.request import HttpRequest, HttpResponse, InvalidResponse, ServerBusy, get_host
 
 _MISSING_PAGE_CODES = frozenset({"missingtitle", "invalidtitle", "pagecannotexist", "nosuchpageid", "nosuchrevid"})
 """Error codes that mean that the page does not exist."""

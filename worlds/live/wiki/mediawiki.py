@@ -7,9 +7,9 @@ import functools
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from guard.worker import WorkFailed
-from worlds.live.http.client import RecordingHttpClient
-from worlds.live.wiki.api import (
+from showhow.guard.worker import WorkFailed
+from showhow.worlds.live.http.client import RecordingHttpClient
+from showhow.worlds.live.wiki.api import (
     MAX_TITLE_BYTES,
     ParsedWikiPage,
     ParseResponse,
@@ -17,10 +17,10 @@ from worlds.live.wiki.api import (
     WikiPageProperties,
     WikiSearchHit,
 )
-from worlds.live.wiki.page import DisambiguationChoice, WikiPage, read_page
-from worlds.sentences import split_sentences
-from worlds.source import AmbiguousTitle, Article, NotFound, SearchHit, SourceTimeout
-from worlds.text_normalization import STOP_WORDS, replace_surrogates, truncate_text
+from showhow.worlds.live.wiki.page import DisambiguationChoice, WikiPage, read_page
+from showhow.worlds.sentences import split_sentences
+from showhow.worlds.source import AmbiguousTitle, Article, NotFound, SearchHit, SourceTimeout
+from showhow.worlds.text_normalization import STOP_WORDS, replace_surrogates, truncate_text
 
 MAX_QUERIES = 5
 _MAX_WORDS = 32

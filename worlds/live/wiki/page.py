@@ -12,8 +12,8 @@ from typing import Any, ClassVar
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-from guard.worker import WorkLimits, run_bounded
-from worlds.sentences import split_sentences
+from showhow.guard.worker import WorkLimits, run_bounded
+from showhow.worlds.sentences import split_sentences
 
 CellReader = Callable[[LexborNode, str], str]
 """Returns a cell's text in one line, its parts separated by the second argument."""

@@ -4,12 +4,12 @@ import re
 from collections.abc import Mapping, Sequence
 from urllib.parse import urlencode
 
-from worlds import terms
-from worlds.live.description import SparqlEndpoint
-from worlds.live.http.client import RecordingHttpClient
-from worlds.live.http.request import HttpRequest, get_host
-from worlds.live.sparql.entities import EntityIdMapping, iter_batches
-from worlds.live.wiki.api import (
+from showhow.worlds import terms
+from showhow.worlds.live.description import SparqlEndpoint
+from showhow.worlds.live.http.client import RecordingHttpClient
+from showhow.worlds.live.http.request import HttpRequest, get_host
+from showhow.worlds.live.sparql.entities import EntityIdMapping, iter_batches
+from showhow.worlds.live.wiki.api import (
     ResponseT,
     WikibaseEntitiesResponse,
     WikibaseEntityRecord,
@@ -18,7 +18,7 @@ from worlds.live.wiki.api import (
     parse_response,
     response_validator,
 )
-from worlds.source import Entity, SourceError
+from showhow.worlds.source import Entity, SourceError
 
 _BATCH_SIZE = 50
 """Entities in one request; the API's limit for anonymous clients."""

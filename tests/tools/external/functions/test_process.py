@@ -13,13 +13,13 @@ from pathlib import Path
 
 import pytest
 
-from guard.tree_usage import descendants
+from showhow.guard.tree_usage import descendants
+from showhow.tools.arguments import ToolError
+from showhow.tools.external.config import FunctionConfig
+from showhow.tools.external.functions.host import MAX_PRINTED_BYTES, FunctionHost, load_function
+from showhow.tools.tool import Tool, ToolContext
 from tests.servers.weather_started import PATIENCE
 from tests.tools.external.processes import processes_with, wait_until
-from tools.arguments import ToolError
-from tools.external.config import FunctionConfig
-from tools.external.functions.host import MAX_PRINTED_BYTES, FunctionHost, load_function
-from tools.tool import Tool, ToolContext
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="limits of memory and processes left behind need Linux")
 KEY = "key-of-the-weather-0815/+ä"
@@ -361,11 +361,11 @@ def found(mark: str):
 SHOWHOW = """
 import sys
 from pathlib import Path
-from tools.external.config import FunctionConfig
-from tools.external.functions.host import FunctionHost
-from tools.external.functions.host import load_function
-from tools.tool import ToolContext
-from worlds.source import World
+from showhow.tools.external.config import FunctionConfig
+from showhow.tools.external.functions.host import FunctionHost
+from showhow.tools.external.functions.host import load_function
+from showhow.tools.tool import ToolContext
+from showhow.worlds.source import World
 folder = sys.argv[1]
 tool = load_function("found", FunctionConfig(place="slow:found", seconds=500), FunctionHost(Path(folder), (), {}))
 tool.call(ToolContext(World("none"), None), {"mark": folder})

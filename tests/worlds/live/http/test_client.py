@@ -14,6 +14,18 @@ from urllib.parse import quote_plus
 
 import pytest
 
+from showhow.worlds.live.http.client import RecordingHttpClient
+from showhow.worlds.live.http.request import (
+    Access,
+    HttpRequest,
+    HttpResponse,
+    HttpStatusError,
+    InvalidResponse,
+    RequestPolicy,
+    ServerBusy,
+)
+from showhow.worlds.live.http.response_cache import RESPONSE_CACHE_FILE, ResponseCache
+from showhow.worlds.source import SourceError, SourceTimeout, SourceUnavailable
 from tests.servers.faulty_server import (
     FaultyServer,
     Handler,
@@ -28,18 +40,6 @@ from tests.servers.faulty_server import (
     trickles,
     trickles_headers,
 )
-from worlds.live.http.client import RecordingHttpClient
-from worlds.live.http.request import (
-    Access,
-    HttpRequest,
-    HttpResponse,
-    HttpStatusError,
-    InvalidResponse,
-    RequestPolicy,
-    ServerBusy,
-)
-from worlds.live.http.response_cache import RESPONSE_CACHE_FILE, ResponseCache
-from worlds.source import SourceError, SourceTimeout, SourceUnavailable
 
 WHO = Access("ada@example.org")
 KEY = "planted-key-4711-0815"

@@ -13,13 +13,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from showhow.worlds.live.http.client import RecordingHttpClient
+from showhow.worlds.live.http.request import Access, HttpRequest, RequestPolicy
+from showhow.worlds.live.http.response_cache import ResponseCache
+from showhow.worlds.live.http.transport import is_public_address
+from showhow.worlds.source import SourceError
 from tests.servers.faulty_server import FaultyServer, run_faulty_server, says, status
 from tests.servers.public_network import enter_network
-from worlds.live.http.client import RecordingHttpClient
-from worlds.live.http.request import Access, HttpRequest, RequestPolicy
-from worlds.live.http.response_cache import ResponseCache
-from worlds.live.http.transport import is_public_address
-from worlds.source import SourceError
 
 ROOT = Path(__file__).parents[4]
 PUBLIC, PRIVATE = "93.184.216.34", "10.1.2.3"

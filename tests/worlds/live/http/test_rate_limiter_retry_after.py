@@ -3,7 +3,7 @@ from email.utils import format_datetime
 
 import pytest
 
-from worlds.live.http.rate_limiter import parse_retry_after
+from showhow.worlds.live.http.rate_limiter import parse_retry_after
 
 BEYOND = "Wed, 21 Oct 99999999999999999999 07:28:00 GMT"
 FAR = "Wed, 21 Oct 2030 07:28:00 +99999999999999"

@@ -12,19 +12,19 @@ from pathlib import Path
 
 import pytest
 
+from showhow.worlds.live.http.client import RecordingHttpClient
+from showhow.worlds.live.http.rate_limiter import WIKIMEDIA, SharedLimits, find_operator
+from showhow.worlds.live.http.request import Access, HttpRequest, RequestPolicy
+from showhow.worlds.live.http.response_cache import ResponseCache
+from showhow.worlds.source import SourceTimeout, SourceUnavailable
 from tests.servers.faulty_server import FaultyServer, Responder, hangs, run_faulty_server, says, status
-from worlds.live.http.client import RecordingHttpClient
-from worlds.live.http.rate_limiter import WIKIMEDIA, SharedLimits, find_operator
-from worlds.live.http.request import Access, HttpRequest, RequestPolicy
-from worlds.live.http.response_cache import ResponseCache
-from worlds.source import SourceTimeout, SourceUnavailable
 
 SENDER = """
 import json, sys
 from concurrent.futures import ThreadPoolExecutor
 from tests.worlds.live.http.test_rate_limiter_shared import create_client
-from worlds.live.http.request import HttpRequest
-from worlds.source import SourceError
+from showhow.worlds.live.http.request import HttpRequest
+from showhow.worlds.source import SourceError
 url, folder, name, count, policy = sys.argv[1:4] + [int(sys.argv[4]), json.loads(sys.argv[5])]
 client = create_client(url, folder, name, **policy)
 def send(number):

@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from worlds.live.http.request import HttpResponse
-from worlds.live.http.response_cache import RESPONSE_CACHE_FILE, ResponseCache
-from worlds.source import SourceUnavailable
+from showhow.worlds.live.http.request import HttpResponse
+from showhow.worlds.live.http.response_cache import RESPONSE_CACHE_FILE, ResponseCache
+from showhow.worlds.source import SourceUnavailable
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 ROOT = Path(__file__).resolve().parents[4]
@@ -23,8 +23,8 @@ WRITES = """
 import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from worlds.live.http.response_cache import ResponseCache
-from worlds.live.http.request import HttpResponse
+from showhow.worlds.live.http.response_cache import ResponseCache
+from showhow.worlds.live.http.request import HttpResponse
 file, name = Path(sys.argv[1]), sys.argv[2]
 cache = ResponseCache(file)
 for n in range(150):

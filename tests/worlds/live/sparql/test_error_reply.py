@@ -7,13 +7,13 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
+from showhow.worlds.live.description import QUERY_METHODS, SparqlEndpoint
+from showhow.worlds.live.sparql.graph import SparqlGraph
+from showhow.worlds.live.sparql.protocol import map_failure
+from showhow.worlds.live.sparql.rewrite import prepare_query
+from showhow.worlds.source import QueryRefused, SourceTimeout, SourceUnavailable
 from tests.servers.faulty_server import FaultyServer, Handler, Responder, run_faulty_server, says, status
 from tests.worlds.live.graphs import live_graph
-from worlds.live.description import QUERY_METHODS, SparqlEndpoint
-from worlds.live.sparql.graph import SparqlGraph
-from worlds.live.sparql.protocol import map_failure
-from worlds.live.sparql.rewrite import prepare_query
-from worlds.source import QueryRefused, SourceTimeout, SourceUnavailable
 
 SPARQL = 'SELECT ?x { ?x rdfs:label "retry after the time-out"@en ; wdt:P31 ?timeout }'
 

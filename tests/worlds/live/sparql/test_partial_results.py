@@ -10,14 +10,14 @@ from urllib.parse import parse_qs, urlsplit
 import numpy as np
 import pytest
 
+from showhow.tools.registry import get_tool
+from showhow.tools.tool import ToolContext
+from showhow.worlds.live.description import SparqlEndpoint
+from showhow.worlds.live.http.request import Access
+from showhow.worlds.neighbourhood import load_neighbourhood
+from showhow.worlds.source import SourceError, SourceTimeout, World
 from tests.servers.faulty_server import FaultyServer, Handler, Responder, run_faulty_server
 from tests.worlds.live.graphs import live_graph
-from tools.registry import get_tool
-from tools.tool import ToolContext
-from worlds.live.description import SparqlEndpoint
-from worlds.live.http.request import Access
-from worlds.neighbourhood import load_neighbourhood
-from worlds.source import SourceError, SourceTimeout, World
 
 STATE = {"X_SQL_State": "S1TAT", "X_SQL_Message": "Returning incomplete results, query interrupted by result timeout."}
 ROWS = [{"x": {"type": "literal", "value": f"row {number}"}} for number in range(3)]

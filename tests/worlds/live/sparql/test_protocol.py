@@ -9,22 +9,22 @@ from urllib.parse import parse_qs, urlsplit
 import numpy as np
 import pytest
 
-from fiction.family import GraphKinshipSource, build_family
+from showhow.fiction.family import GraphKinshipSource, build_family
+from showhow.tools.registry import get_tool
+from showhow.tools.tool import ToolContext
+from showhow.worlds.live.description import QUERY_METHODS, SparqlEndpoint
+from showhow.worlds.live.http.client import RecordingHttpClient
+from showhow.worlds.live.http.request import Access, HttpRequest, HttpResponse, RequestPolicy, get_host
+from showhow.worlds.live.http.response_cache import ResponseCache
+from showhow.worlds.live.sparql.graph import SparqlGraph
+from showhow.worlds.live.sparql.protocol import SparqlClient, map_failure, parse_results
+from showhow.worlds.live.sparql.rewrite import prepare_query
+from showhow.worlds.neighbourhood import load_neighbourhood
+from showhow.worlds.source import Cell, QueryRefused, SourceTimeout, SourceUnavailable, Table, World
 from tests.servers.loopback import free_port
 from tests.servers.oxigraph import serving
 from tests.servers.virtuoso import MOST_ROWS
 from tests.worlds.live.graphs import CONTACT, SERVERS, endpoint_of, live_graph
-from tools.registry import get_tool
-from tools.tool import ToolContext
-from worlds.live.description import QUERY_METHODS, SparqlEndpoint
-from worlds.live.http.client import RecordingHttpClient
-from worlds.live.http.request import Access, HttpRequest, HttpResponse, RequestPolicy, get_host
-from worlds.live.http.response_cache import ResponseCache
-from worlds.live.sparql.graph import SparqlGraph
-from worlds.live.sparql.protocol import SparqlClient, map_failure, parse_results
-from worlds.live.sparql.rewrite import prepare_query
-from worlds.neighbourhood import load_neighbourhood
-from worlds.source import Cell, QueryRefused, SourceTimeout, SourceUnavailable, Table, World
 
 ISLE = Path(__file__).parents[2] / "isle.ttl"
 RUNAWAY = (

@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 from rdflib.plugins.sparql import prepareQuery
 from rdflib.plugins.sparql.parser import parseQuery
 
+from showhow.worlds import terms
+from showhow.worlds.live.description import SparqlEndpoint
+from showhow.worlds.live.sparql.rewrite import prepare_query
+from showhow.worlds.source import QueryRefused
+from showhow.worlds.sparql_syntax import tokenize_query
 from tests.examples import examples
-from worlds import terms
-from worlds.live.description import SparqlEndpoint
-from worlds.live.sparql.rewrite import prepare_query
-from worlds.source import QueryRefused
-from worlds.sparql_syntax import tokenize_query
 
 PLAIN = SparqlEndpoint("http://127.0.0.1/sparql", rows=100)
 WITH_SERVICE = SparqlEndpoint("http://127.0.0.1/sparql", rows=100, label_service=True, labels="service")

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from worlds.live.http.request import HttpResponse, InvalidResponse, ServerBusy
-from worlds.live.wiki.api import (
+from showhow.worlds.live.http.request import HttpResponse, InvalidResponse, ServerBusy
+from showhow.worlds.live.wiki.api import (
     ExtensionsResponse,
     PagesResponse,
     ParseResponse,
@@ -19,7 +19,7 @@ from worlds.live.wiki.api import (
     WikiSearchResponse,
     parse_response,
 )
-from worlds.source import SourceError
+from showhow.worlds.source import SourceError
 
 KINDS = (
     PagesResponse,

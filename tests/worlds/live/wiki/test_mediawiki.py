@@ -8,15 +8,15 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from guard.worker import WorkLimits
+from showhow.guard.worker import WorkLimits
+from showhow.worlds.live.http.client import RecordingHttpClient
+from showhow.worlds.live.http.request import Access, RequestPolicy, get_host
+from showhow.worlds.live.http.response_cache import RESPONSE_CACHE_FILE, ResponseCache
+from showhow.worlds.live.wiki.api import WikiApi
+from showhow.worlds.live.wiki.mediawiki import MediaWikiText
+from showhow.worlds.source import AmbiguousTitle, NotFound, SourceError, SourceTimeout, SourceUnavailable
 from tests.servers.faulty_server import FaultyServer, Handler, run_faulty_server, says, sends, status
 from tests.servers.mediawiki import MediaWiki
-from worlds.live.http.client import RecordingHttpClient
-from worlds.live.http.request import Access, RequestPolicy, get_host
-from worlds.live.http.response_cache import RESPONSE_CACHE_FILE, ResponseCache
-from worlds.live.wiki.api import WikiApi
-from worlds.live.wiki.mediawiki import MediaWikiText
-from worlds.source import AmbiguousTitle, NotFound, SourceError, SourceTimeout, SourceUnavailable
 
 WHO = Access("ada@example.org")
 
@@ -285,7 +285,7 @@ def test_a_failing_wiki_is_an_error_and_never_an_empty_result(
 def test_an_article_that_anybody_made_slow_to_parse_is_refused_in_time(
     broken_wiki: FaultyServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr("worlds.live.wiki.page.PARSE_LIMITS", WorkLimits(seconds=1.0, megabytes=256))
+    monkeypatch.setattr("showhow.worlds.live.wiki.page.PARSE_LIMITS", WorkLimits(seconds=1.0, megabytes=256))
     table = f"<table>{'<tr><td rowspan=9999 colspan=9999>x</td></tr>' * 3_000}</table>"
     broken_wiki.respond_with(says({"parse": {"title": "Ada Reed", "text": table, "properties": {}, "redirects": []}}))
     response_cache = ResponseCache(tmp_path / RESPONSE_CACHE_FILE)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from selectolax.lexbor import LexborHTMLParser
 
-from worlds.live.wiki.page import format_table_rows, parse_page
+from showhow.worlds.live.wiki.page import format_table_rows, parse_page
 
 
 def page(body: str) -> tuple[str, ...]:

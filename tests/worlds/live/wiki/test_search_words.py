@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from worlds.live.wiki.mediawiki import MAX_QUERIES, extract_names, extract_words, relax_query
-from worlds.text_normalization import STOP_WORDS
+from showhow.worlds.live.wiki.mediawiki import MAX_QUERIES, extract_names, extract_words, relax_query
+from showhow.worlds.text_normalization import STOP_WORDS
 
 ANYTHING = st.one_of(
     st.text(max_size=200),

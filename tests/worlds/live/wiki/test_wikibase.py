@@ -12,21 +12,21 @@ import pytest
 import rdflib
 from rdflib.namespace import RDFS
 
-from guard.destinations import SecretTable
+from showhow.guard.destinations import SecretTable
+from showhow.tools.registry import get_tool
+from showhow.tools.run_query import run_query
+from showhow.tools.tool import ToolContext
+from showhow.worlds import terms
+from showhow.worlds.live.description import parse_live_config
+from showhow.worlds.live.http.request import Access
+from showhow.worlds.live.http.response_cache import RESPONSE_CACHE_FILE
+from showhow.worlds.live.sparql import relations
+from showhow.worlds.live.wiki.wikibase import find_wikimedia_site
+from showhow.worlds.live.world import open_live_world
+from showhow.worlds.source import Entity, GraphSource, NotFound, Relation, SourceUnavailable, World
 from tests.servers import oxigraph
 from tests.servers.sparql import SparqlServer
 from tests.servers.wikibase import Wiki, serving
-from tools.registry import get_tool
-from tools.run_query import run_query
-from tools.tool import ToolContext
-from worlds import terms
-from worlds.live.description import parse_live_config
-from worlds.live.http.request import Access
-from worlds.live.http.response_cache import RESPONSE_CACHE_FILE
-from worlds.live.sparql import relations
-from worlds.live.wiki.wikibase import find_wikimedia_site
-from worlds.live.world import open_live_world
-from worlds.source import Entity, GraphSource, NotFound, Relation, SourceUnavailable, World
 
 FILE = Path(__file__).with_name("wikibase.ttl")
 KEEPER = "Mara Quill (keeper)"
