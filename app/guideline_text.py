@@ -7,7 +7,7 @@ from urllib.parse import unquote
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from showhow.db.guideline_pictures import normalize_picture_name
+from showhow.db.questions.guideline_pictures import normalize_picture_name
 
 
 def list_picture_names(text: str) -> list[str]:

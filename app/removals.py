@@ -1,14 +1,14 @@
-"""Archive, delete, restore and rename for pages and verbs: the rows by db/removals.py, and the folders of worlds."""
+"""Archive, delete, restore and rename for pages and verbs: the rows by removals.py, and the folders of worlds."""
 
 import shutil
 from pathlib import Path
 from uuid import UUID
 
-from showhow.db import purging, removals, renaming
 from showhow.db.database import Conflict
-from showhow.db.purging import PurgeReport
-from showhow.db.removal_kinds import KEPT_DAYS, Kind
-from showhow.db.removals import Removal, RemovalEffect
+from showhow.db.removal import purging, removals, renaming
+from showhow.db.removal.purging import PurgeReport
+from showhow.db.removal.removal_kinds import KEPT_DAYS, Kind
+from showhow.db.removal.removals import Removal, RemovalEffect
 from showhow.runs.services import Services
 from showhow.worlds.folder import WORLD_FILE, WorldError, WorldNotFound, new_world_folder, world_folder
 

@@ -45,7 +45,7 @@ _INLINE_SCRIPT = re.compile(r"<script>(.*?)</script>", re.DOTALL)
 _FIRST_SCRIPT = f"<script>{read_asset('first.js')}</script>"
 UNEXPECTED_ERROR = "Something went wrong on this page. Reload it; the server's log has the details."
 FIRST_PAGE_MODULES = (
-    "showhow.db.schema",
+    "showhow.db.storage.schema",
     "pandas",
     "showhow.app.pages.annotate.composer",
     "showhow.app.pages.annotate.recorder",

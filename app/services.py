@@ -41,7 +41,7 @@ def use_services(value: Services) -> Iterator[None]:
 
 def act_as(person_id: UUID) -> None:
     """Have the services of this context act as a stored person, for whom a page started this process as a job."""
-    from showhow.db.users import ActingPerson, get_user  # noqa: PLC0415 - SQLAlchemy takes long to load
+    from showhow.db.people.users import ActingPerson, get_user  # noqa: PLC0415 - SQLAlchemy takes long to load
 
     services = current_services()
     with services.database.read() as session:

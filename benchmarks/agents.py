@@ -19,13 +19,13 @@ import numpy as np
 from showhow.benchmarks.servers import SHOWHOW_COMMAND, ScriptedCalls, run_model_server, server_environment
 from showhow.db.database import Database
 from showhow.db.models import Project, Question, Run, Step, Trace
-from showhow.db.recording import NewStep, StepResult
 from showhow.db.run_spec import RunLimits
-from showhow.db.runs import RunOutcome, start_run, start_run_trace
-from showhow.db.schema import upgrade
-from showhow.db.trace_record import TraceRecord
+from showhow.db.runs.runs import RunOutcome, start_run, start_run_trace
+from showhow.db.storage.schema import upgrade
+from showhow.db.traces.recording import NewStep, StepResult
+from showhow.db.traces.trace_record import TraceRecord
 from showhow.evaluation.datasets import read_questions
-from showhow.evaluation.gold_demonstrations import make_demonstrations
+from showhow.evaluation.scoring.gold_demonstrations import make_demonstrations
 from showhow.fewshot_library.encoder import BUNDLED_MODEL, SentenceEncoder
 from showhow.fewshot_library.selection import CandidatePool, select_demonstrations
 from showhow.fewshot_library.sequence_similarity import encode_actions

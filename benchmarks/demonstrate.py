@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 
 from showhow.db.models import GENERATED_REASONER, Project, Run, Trace
-from showhow.db.question_record import QuestionRecord
+from showhow.db.questions.question_record import QuestionRecord
 from showhow.db.run_spec import RunResult
-from showhow.db.trace_record import TraceRecord
+from showhow.db.traces.trace_record import TraceRecord
 from showhow.db.types import utc_now
 from showhow.evaluation.datasets import read_questions
 from showhow.evaluation.metrics import score_answer

@@ -15,10 +15,12 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-from showhow.db import projects, recording, traces, users
 from showhow.db.database import Database
 from showhow.db.models import Question
-from showhow.db.schema import upgrade
+from showhow.db.people import users
+from showhow.db.questions import projects
+from showhow.db.storage.schema import upgrade
+from showhow.db.traces import recording, traces
 from showhow.fewshot_library.encoder import BUNDLED_MODEL, SentenceEncoder
 from showhow.llm.client import build_chat_client
 from showhow.llm.types import ModelProfile

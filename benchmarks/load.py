@@ -20,7 +20,7 @@ from websockets.typing import Subprotocol
 
 from showhow.benchmarks.servers import SHOWHOW_COMMAND, AppServer, run_app_server, server_environment
 from showhow.db.database import Database
-from showhow.db.traces import iterate_traces
+from showhow.db.traces.traces import iterate_traces
 from tests.browser.session import BrowserSession, SessionError, encode_rerun, open_session
 
 DURATION_SECONDS = 60.0

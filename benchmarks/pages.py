@@ -23,8 +23,8 @@ from playwright.sync_api import Browser, Locator, Page, sync_playwright
 from playwright.sync_api import TimeoutError as PlaywrightTimeoutError
 
 from showhow.benchmarks.servers import SHOWHOW_COMMAND, AppServer, run_app_server, server_environment
-from showhow.db import users
 from showhow.db.database import Database
+from showhow.db.people import users
 from showhow.tools.registry import BUILT_IN_TOOLS
 from tests.browser.conftest import FLAGS, launch, open_context
 from tests.browser.session import open_session

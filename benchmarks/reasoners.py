@@ -18,10 +18,10 @@ from typing import Any
 
 from showhow.db.models import Project, Question
 from showhow.db.run_spec import RunLimits
-from showhow.db.runs import RunOutcome
+from showhow.db.runs.runs import RunOutcome
 from showhow.evaluation.datasets import read_questions
 from showhow.evaluation.metrics import mean
-from showhow.evaluation.scoring import QuestionScore, sample_questions, score_outcome
+from showhow.evaluation.scoring.scoring import QuestionScore, sample_questions, score_outcome
 from showhow.fewshot_library.encoder import BUNDLED_MODEL, SentenceEncoder
 from showhow.fiction.generator.build import generate_world
 from showhow.fiction.questions.question_file import QUESTIONS_FILE

@@ -18,14 +18,14 @@ from uuid import uuid4
 from showhow.benchmarks.__main__ import DATA_FOLDER
 from showhow.benchmarks.demonstrate import GRAPH, SIDES, record_demonstrations
 from showhow.db.models import Project, Trace
-from showhow.db.question_record import QuestionRecord
+from showhow.db.questions.question_record import QuestionRecord
 from showhow.db.run_spec import RunLimits
-from showhow.db.runs import RunOutcome
-from showhow.db.trace_record import TraceRecord
+from showhow.db.runs.runs import RunOutcome
+from showhow.db.traces.trace_record import TraceRecord
+from showhow.evaluation.comparison.drift import check_repetition
 from showhow.evaluation.datasets import read_questions
-from showhow.evaluation.drift import check_repetition
-from showhow.evaluation.gold_demonstrations import make_demonstrations
-from showhow.evaluation.scoring import QuestionScore, sample_questions, score_outcome, summarize_scores
+from showhow.evaluation.scoring.gold_demonstrations import make_demonstrations
+from showhow.evaluation.scoring.scoring import QuestionScore, sample_questions, score_outcome, summarize_scores
 from showhow.fewshot_library.encoder import BUNDLED_MODEL, SentenceEncoder
 from showhow.fiction.generator.build import generate_world
 from showhow.fiction.questions.question_file import QUESTIONS_FILE

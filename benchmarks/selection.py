@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from showhow.db.trace_record import TraceRecord
+from showhow.db.traces.trace_record import TraceRecord
 from showhow.fewshot_library.encoder import BUNDLED_MODEL, SentenceEncoder
 from showhow.fewshot_library.formats import read_traces
 from showhow.fewshot_library.selection import CandidatePool, SelectionConfig, build_kernel, select_demonstrations

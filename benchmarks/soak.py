@@ -17,9 +17,9 @@ from typing import Any
 import psutil
 
 from showhow.benchmarks.servers import SHOWHOW_COMMAND, run_app_server, server_environment
-from showhow.db import users
 from showhow.db.database import Database
-from showhow.db.traces import iterate_traces
+from showhow.db.people import users
+from showhow.db.traces.traces import iterate_traces
 from showhow.fiction.questions.question_file import read_question_rows
 from showhow.worlds.folder import list_world_names
 from tests.browser.session import BrowserSession, SessionError, open_session

@@ -14,19 +14,23 @@ from uuid import UUID
 
 from uuid_utils.compat import uuid7
 
-from showhow.db import comparisons, libraries, projects, queue, review_queue, runs, users
-from showhow.db import traces as trace_store
-from showhow.db.comparisons import ComparisonFilter, MetricVersion
 from showhow.db.database import Database
 from showhow.db.models import Attempt, Project, Question, Run, Score, Step, Trace
+from showhow.db.people import users
+from showhow.db.questions import projects
+from showhow.db.review import queue, review_queue
+from showhow.db.review.tool_report import ToolCallFilter, build_tool_report
 from showhow.db.run_spec import RunSpec
-from showhow.db.schema import upgrade
+from showhow.db.runs import comparisons, runs
+from showhow.db.runs.comparisons import ComparisonFilter, MetricVersion
+from showhow.db.runs.verifications import VERIFICATION_NAME
 from showhow.db.serialization import field_values, insert_rows
-from showhow.db.tool_report import ToolCallFilter, build_tool_report
-from showhow.db.verifications import VERIFICATION_NAME
-from showhow.evaluation.comparison import compare_runs
+from showhow.db.storage.schema import upgrade
+from showhow.db.traces import libraries
+from showhow.db.traces import traces as trace_store
+from showhow.evaluation.comparison.comparison import compare_runs
 from showhow.evaluation.metrics import ANSWER_F1, METRICS, Metric
-from showhow.evaluation.scoring import load_verification_report
+from showhow.evaluation.scoring.scoring import load_verification_report
 
 QUESTION_COUNT, STEP_COUNT, PERSON_COUNT, REPEAT_COUNT, BATCH_SIZE = 100_000, 10, 50, 20, 2_000
 ATTEMPT_COUNT = 1_000_000

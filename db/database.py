@@ -64,7 +64,7 @@ class StoreUnavailable(StoreError):
 
 
 class Actor(Protocol):
-    """The person whose changes are stored (db/users.py)."""
+    """The person whose changes are stored (db/people/users.py)."""
 
     @property
     def name(self) -> str: ...

@@ -42,7 +42,7 @@ MET_UNAVAILABLE_SOURCE_CONDITION = "met_unavailable_source"
 
 
 class User(Base):
-    """A person who records, reviews or administers; without a role, the author of imported traces (db/users.py)."""
+    """A person who records, reviews or administers; without a role, the author of imported traces (users.py)."""
 
     __tablename__ = "user"
 
@@ -64,9 +64,9 @@ class Project(Removable, Base):
     overlap: Mapped[int] = mapped_column(default=1)
     """The number of people who answer each question."""
     instruction: Mapped[str] = mapped_column(default="", server_default="")
-    """What people and agents are told to do, in a sentence or two; empty for DEFAULT_INSTRUCTION of db/projects.py."""
+    """What people and agents are told to do, in a sentence or two; empty for DEFAULT_INSTRUCTION of projects.py."""
     answer_format: Mapped[dict[str, Any]] = mapped_column(default_factory=dict, server_default="{}")
-    """What its answers are, as AnswerFormat of db/projects.py writes it."""
+    """What its answers are, as AnswerFormat of db/questions/projects.py writes it."""
     allows_questions: Mapped[bool] = mapped_column(default=False, server_default=false())
     """Whether people who annotate may add questions of their own; administrators always may."""
     shows_gold: Mapped[bool] = mapped_column(default=False, server_default=false())
@@ -101,7 +101,7 @@ class Question(Removable, Base):
     details: Mapped[dict[str, Any]] = mapped_column(default_factory=dict)
     tags: Mapped[list[str]] = mapped_column(TagList, default_factory=list, server_default="[]")
     completed: Mapped[int] = mapped_column(default=0)
-    """The number of people with a submitted or approved trace of it; db/projects.py updates it for the queue."""
+    """The number of people with a submitted or approved trace of it; projects.py updates it for the queue."""
     id: Mapped[UUID] = mapped_column(primary_key=True, default_factory=uuid7)
     created_at: Mapped[datetime] = mapped_column(default_factory=utc_now)
 
@@ -345,7 +345,7 @@ class ModelCall(Base):
     request_hash: Mapped[str]
     """SHA-256 of the model, the messages and the parameters: equal requests have equal hashes."""
     prompt: Mapped[list[list[str]]]
-    """The hashes of the pieces of each message, in order; db/model_calls.py joins them."""
+    """The hashes of the pieces of each message, in order; db/traces/model_calls.py joins them."""
     trace_id: Mapped[UUID | None] = mapped_column(ForeignKey("trace.id"), default=None)
     step_id: Mapped[UUID | None] = mapped_column(ForeignKey("step.id"), default=None)
     """The step that the reply decided, or whose tool sent the request."""

@@ -265,7 +265,7 @@ class Removable(MappedAsDataclass, kw_only=True):
     """Rows that can be archived and deleted: a marked one is in no result unless a query asks for it."""
 
     removal_id: Mapped[UUID | None] = mapped_column(default=None, init=False, repr=False)
-    """The removal (db/removals.py) that took it away; one that is not stored any more waits to be deleted for good."""
+    """The removal (removals.py) that took it away; one that is not stored any more waits to be deleted for good."""
 
 
 def join_attachments(text: str, attachments: Any) -> str:

@@ -11,9 +11,9 @@ from uuid import UUID
 import numpy as np
 import numpy.typing as npt
 
-from showhow.db.libraries import Demonstration, DemonstrationFilter, find_imported_tool
 from showhow.db.models import SPAN_SKILL
-from showhow.db.trace_record import TraceRecord
+from showhow.db.traces.libraries import Demonstration, DemonstrationFilter, find_imported_tool
+from showhow.db.traces.trace_record import TraceRecord
 from showhow.fewshot_library.dpp import IntArray, Kernel, Pick
 from showhow.fewshot_library.encoder import TextEncoding, load_or_encode
 from showhow.fewshot_library.humaniq_names import action_symbol

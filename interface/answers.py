@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from showhow.db.run_spec import RunLimits
-from showhow.db.trace_record import TraceRecord
-from showhow.db.traces import load_trace
-from showhow.evaluation.answer_notation import find_project_notation
+from showhow.db.traces.trace_record import TraceRecord
+from showhow.db.traces.traces import load_trace
+from showhow.evaluation.scoring.answer_notation import find_project_notation
 from showhow.fewshot_library.formats.chat import trace_to_messages
 from showhow.fewshot_library.formats.openai import encode_message
 from showhow.fewshot_library.formats.react import record_to_transcript

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 from uuid import UUID
 
-from showhow.db.libraries import Demonstration, DemonstrationFilter
-from showhow.db.projects import DEFAULT_INSTRUCTION
-from showhow.db.trace_record import TraceRecord
+from showhow.db.questions.projects import DEFAULT_INSTRUCTION
+from showhow.db.traces.libraries import Demonstration, DemonstrationFilter
+from showhow.db.traces.trace_record import TraceRecord
 from showhow.fewshot_library.formats.few_shot_prompt import write_prompt_messages, write_prompt_text
 from showhow.fewshot_library.formats.react import record_to_transcript
 from showhow.fewshot_library.formats.react_text import format_transcript
@@ -194,7 +194,7 @@ class Library:
 
     @classmethod
     def _of_version(cls, home: Home, reference: str, loaded: LoadedLibrary) -> "Library":
-        from showhow.db.traces import load_traces  # noqa: PLC0415 - a file needs no store
+        from showhow.db.traces.traces import load_traces  # noqa: PLC0415 - a file needs no store
 
         def load_records(ids: Sequence[UUID]) -> list[TraceRecord]:
             with home.services.database.read() as session:
@@ -277,7 +277,7 @@ class Library:
         """
         from getpass import getuser  # noqa: PLC0415 - selecting needs no store
 
-        from showhow.db.merge import TraceMerger  # noqa: PLC0415 - as above
+        from showhow.db.storage.merge import TraceMerger  # noqa: PLC0415 - as above
 
         chosen_home = find_home(home or self.home)
         services = chosen_home.services

@@ -8,14 +8,14 @@ from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING, Any
 
-from showhow.db.projects import add_questions, get_or_create_project
-from showhow.db.question_record import QuestionRecord
+from showhow.db.questions.projects import add_questions, get_or_create_project
+from showhow.db.questions.question_record import QuestionRecord
 from showhow.db.run_spec import MODEL_SKILLS, RunLimits
 from showhow.evaluation.datasets import read_questions
 from showhow.evaluation.datasets.record import parse_question
-from showhow.evaluation.scoring import load_figures
+from showhow.evaluation.scoring.scoring import load_figures
 from showhow.evaluation.shared_model import TotalLimits
-from showhow.evaluation.verify import (
+from showhow.evaluation.verification.verify import (
     ExecutionOptions,
     NoQuestion,
     add_world_project,

@@ -106,7 +106,7 @@ class Home:
     ) -> "pd.DataFrame":
         import pandas as pd  # noqa: PLC0415 - it takes half a second to import
 
-        from showhow.db.frames import TABLES, RowConditions, list_rows  # noqa: PLC0415 - as above
+        from showhow.db.runs.frames import TABLES, RowConditions, list_rows  # noqa: PLC0415 - as above
 
         statuses = (status,) if isinstance(status, str) else status
         with self.services.database.read() as session:

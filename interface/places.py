@@ -120,7 +120,7 @@ class World:
         """A library of traces that answer questions of a generated world, every step of which was really run."""
         from showhow.db.models import Project  # noqa: PLC0415 - other parts do without it
         from showhow.evaluation.datasets import read_world_questions  # noqa: PLC0415 - as above
-        from showhow.evaluation.gold_demonstrations import make_demonstrations  # noqa: PLC0415 - as above
+        from showhow.evaluation.scoring.gold_demonstrations import make_demonstrations  # noqa: PLC0415 - as above
         from showhow.oracles.gold_traces.traces import open_gold_world  # noqa: PLC0415 - as above
 
         records = read_world_questions(self._services.settings.worlds_folder, self.name)

@@ -30,7 +30,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from showhow.db.database import StoreError
 from showhow.db.models import Question, Step
 from showhow.db.run_spec import MODEL_SKILLS
-from showhow.db.traces import load_trace
+from showhow.db.traces.traces import load_trace
 from showhow.guard.plugins import Registry
 from showhow.llm.errors import ChatError
 from showhow.oracles.gold_traces.traces import open_gold_world

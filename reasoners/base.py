@@ -30,11 +30,11 @@ from math import floor, inf
 from typing import Any, Protocol
 from uuid import UUID
 
-from showhow.db.answer_formats import AnswerFormat, AnswerKind
 from showhow.db.models import Step
-from showhow.db.projects import DEFAULT_INSTRUCTION
-from showhow.db.recording import NewStep, StepResult, TraceAnswers
-from showhow.db.trace_record import TraceRecord
+from showhow.db.questions.answer_formats import AnswerFormat, AnswerKind
+from showhow.db.questions.projects import DEFAULT_INSTRUCTION
+from showhow.db.traces.recording import NewStep, StepResult, TraceAnswers
+from showhow.db.traces.trace_record import TraceRecord
 from showhow.reasoners.answers.dates_and_numbers import DateNotation, write_date
 from showhow.reasoners.answers.extraction import join_answers
 from showhow.reasoners.skills.skill import Responder, SkillCall, SkillResult

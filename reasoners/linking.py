@@ -9,7 +9,7 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 from showhow.db.models import Step
-from showhow.db.trace_record import TraceRecord
+from showhow.db.traces.trace_record import TraceRecord
 from showhow.reasoners.provenance import (
     EXTERNAL_FIELDS,
     MIN_PART_CHARS,

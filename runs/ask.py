@@ -11,13 +11,15 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 from uuid import UUID
 
-from showhow.db import projects, runs, traces
 from showhow.db.database import StoreError
-from showhow.db.leases import Lease
 from showhow.db.models import Step, Trace
+from showhow.db.questions import projects
 from showhow.db.run_spec import MODEL_SKILLS, DemonstrationReference, RunSpec
-from showhow.db.runs import ASK_RUN_NAME, RunOutcome
-from showhow.db.trace_record import TraceRecord
+from showhow.db.runs import runs
+from showhow.db.runs.leases import Lease
+from showhow.db.runs.runs import ASK_RUN_NAME, RunOutcome
+from showhow.db.traces import traces
+from showhow.db.traces.trace_record import TraceRecord
 from showhow.fewshot_library.selection import SelectionError
 from showhow.llm.errors import ChatError
 from showhow.reasoners.answers.dates_and_numbers import DateNotation
@@ -73,7 +75,7 @@ class AskRequest:
     world: str
     """The name of the world; ignored if there is a project."""
     spec: RunSpec
-    """How it is answered; its date_notation (evaluation/answer_notation.py) is that of answers that are days."""
+    """How it is answered; its date_notation (answer_notation.py) is that of answers that are days."""
     project: str | None = None
     """The name of the project whose world, tools, instruction and answer format apply; None for the world alone."""
 

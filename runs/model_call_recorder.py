@@ -12,8 +12,9 @@ from typing import Any
 from uuid import UUID
 
 from showhow.db.database import Database
-from showhow.db.leases import CallPermission, Lease, open_call, settle_call
-from showhow.db.model_calls import (
+from showhow.db.models import ModelCall
+from showhow.db.runs.leases import CallPermission, Lease, open_call, settle_call
+from showhow.db.traces.model_calls import (
     ModelReply,
     ModelRequest,
     begin_model_call,
@@ -22,7 +23,6 @@ from showhow.db.model_calls import (
     list_unused_replies,
     withdraw_model_call,
 )
-from showhow.db.models import ModelCall
 from showhow.llm.errors import ChatError
 from showhow.llm.types import ChatReply, ModelToolCall, OutgoingRequest, TokenLogprob
 from showhow.llm.usage import Usage

@@ -5,13 +5,13 @@ from dataclasses import dataclass, replace
 from importlib.metadata import version
 from typing import Any
 
-from showhow.db.answer_formats import AnswerFormat
 from showhow.db.database import Conflict, RowNotFound
-from showhow.db.libraries import find_version, list_versions
 from showhow.db.models import Library, Project, Question, Run
-from showhow.db.projects import DEFAULT_INSTRUCTION
+from showhow.db.questions.answer_formats import AnswerFormat
+from showhow.db.questions.projects import DEFAULT_INSTRUCTION
 from showhow.db.run_spec import MODEL_SKILLS, RunSpec
-from showhow.db.traces import load_traces
+from showhow.db.traces.libraries import find_version, list_versions
+from showhow.db.traces.traces import load_traces
 from showhow.fewshot_library.library import SelectedDemonstrations
 from showhow.fewshot_library.selection import SELECTION_MODES
 from showhow.llm.profiles import ProfileError, list_changes, profile_to_json

@@ -12,9 +12,9 @@ from types import TracebackType
 import psutil
 from filelock import FileLock, Timeout
 
-from showhow.db import leases
 from showhow.db.database import Conflict, Database, StoreError, StoreUnavailable
-from showhow.db.leases import Lease, Taker
+from showhow.db.runs import leases
+from showhow.db.runs.leases import Lease, Taker
 
 CREATION_TOLERANCE_SECONDS = 0.02
 """Creation times are counted in hundredths of a second."""

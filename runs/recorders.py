@@ -7,12 +7,13 @@ from threading import Thread
 from typing import Any, Protocol, TypeVar
 from uuid import UUID, uuid4
 
-from showhow.db import recording, runs, traces
 from showhow.db.database import Database
-from showhow.db.model_calls import mark_lost_model_calls
 from showhow.db.models import SPAN_SKILL, Step, Trace
-from showhow.db.recording import NewStep, StepResult
-from showhow.db.runs import RunOutcome
+from showhow.db.runs import runs
+from showhow.db.runs.runs import RunOutcome
+from showhow.db.traces import recording, traces
+from showhow.db.traces.model_calls import mark_lost_model_calls
+from showhow.db.traces.recording import NewStep, StepResult
 from showhow.llm.usage import Usage
 from showhow.reasoners.base import Action, to_step_result
 from showhow.reasoners.skills.skill import SkillCall, SkillResult, read_skill_step
@@ -144,7 +145,7 @@ def _ignore_step(_step: Step) -> None:
 
 
 class StoreRecorder:
-    """Records a run in its trace in the database; the trace was started, forked or reopened by db/runs.py."""
+    """Records a run in its trace in the database; the trace was started, forked or reopened by db/runs/runs.py."""
 
     def __init__(self, database: Database, trace: Trace, on_step: Callable[[Step], None] = _ignore_step) -> None:
         self.trace_id: UUID = trace.id

@@ -8,13 +8,15 @@ from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
-from showhow.db import runs, traces, users
 from showhow.db.database import Conflict
-from showhow.db.model_calls import mark_lost_model_calls
 from showhow.db.models import WAITING, Run, Step
+from showhow.db.people import users
 from showhow.db.run_spec import RunLimits, RunSpec
-from showhow.db.runs import ASK_RUN_NAME, RunOutcome, UnfinishedTrace
-from showhow.db.trace_record import TraceRecord
+from showhow.db.runs import runs
+from showhow.db.runs.runs import ASK_RUN_NAME, RunOutcome, UnfinishedTrace
+from showhow.db.traces import traces
+from showhow.db.traces.model_calls import mark_lost_model_calls
+from showhow.db.traces.trace_record import TraceRecord
 from showhow.db.types import utc_now
 from showhow.reasoners.registry import find_reasoner
 from showhow.reasoners.skills.skill import check_written_reply, skill_name, written_step_data

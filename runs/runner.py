@@ -17,12 +17,12 @@ from threading import Event
 from typing import Any, Protocol
 from uuid import UUID
 
-from showhow.db.answer_formats import InvalidAnswer
 from showhow.db.database import StoreError
 from showhow.db.models import WAITING, Step
-from showhow.db.recording import StepResult
+from showhow.db.questions.answer_formats import InvalidAnswer
 from showhow.db.run_spec import RunLimits
-from showhow.db.runs import RunOutcome
+from showhow.db.runs.runs import RunOutcome
+from showhow.db.traces.recording import StepResult
 from showhow.llm.errors import ChatError
 from showhow.llm.usage import Usage
 from showhow.reasoners.base import (

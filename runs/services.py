@@ -36,8 +36,8 @@ from showhow.worlds.source import World
 # 0.7 s, the tools 0.4 s, the encoder and the libraries, which need NumPy, 0.3 s.
 if TYPE_CHECKING:
     from showhow.db.database import Actor, Database
-    from showhow.db.libraries import Demonstration, DemonstrationFilter
     from showhow.db.models import Library
+    from showhow.db.traces.libraries import Demonstration, DemonstrationFilter
     from showhow.fewshot_library.encoder import SentenceEncoder
     from showhow.fewshot_library.library import FreezeOptions, Leak, LoadedLibrary
     from showhow.llm.client import ChatClient
@@ -92,7 +92,7 @@ class Services:
     def database(self) -> "Database":
         """The database, upgraded to the program's schema."""
         from showhow.db.database import Database  # noqa: PLC0415
-        from showhow.db.schema import upgrade  # noqa: PLC0415
+        from showhow.db.storage.schema import upgrade  # noqa: PLC0415
 
         database = Database(self.settings.database_url, lambda: self.redactor)
         upgrade(database)
@@ -351,7 +351,7 @@ class Services:
 
     def open_library(self, reference: str) -> "tuple[Library, LoadedLibrary]":
         """Return the library version NAME or NAME:NUMBER, loaded once and ready to select from."""
-        from showhow.db.libraries import find_version, load_demonstrations  # noqa: PLC0415
+        from showhow.db.traces.libraries import find_version, load_demonstrations  # noqa: PLC0415
         from showhow.fewshot_library.library import LoadedLibrary  # noqa: PLC0415
 
         with self.library_database.read() as session:
@@ -371,7 +371,7 @@ class Services:
         A reasoner that plans is shown plans: replies to its planning skill, which are as diverse as their shapes. Other
         reasoners imitate tool calls, so traces of skills are left out.
         """
-        from showhow.db.libraries import load_skill_steps  # noqa: PLC0415
+        from showhow.db.traces.libraries import load_skill_steps  # noqa: PLC0415
         from showhow.fewshot_library.library import list_actions  # noqa: PLC0415
         from showhow.reasoners.skills.skill import read_shot  # noqa: PLC0415
 
@@ -400,7 +400,7 @@ class Services:
 
     def freeze_version(self, name: str, chosen: "DemonstrationFilter", options: "FreezeOptions") -> "Library":
         """Freeze every approved trace that matches; see `freeze_demonstrations` for errors."""
-        from showhow.db.libraries import list_candidates  # noqa: PLC0415
+        from showhow.db.traces.libraries import list_candidates  # noqa: PLC0415
 
         with self.database.read() as session:
             demonstrations = list_candidates(session, chosen)
@@ -414,7 +414,7 @@ class Services:
         options: "FreezeOptions",
     ) -> "Library":
         """Freeze these demonstrations as the next version; Conflict without any, LeakageError unless forced."""
-        from showhow.db.libraries import check_library_name, store_version  # noqa: PLC0415
+        from showhow.db.traces.libraries import check_library_name, store_version  # noqa: PLC0415
         from showhow.fewshot_library.library import build_card  # noqa: PLC0415
 
         with self.database.read() as session:
@@ -426,7 +426,7 @@ class Services:
 
     def find_leaks(self, demonstrations: "Sequence[Demonstration]", test_split: str) -> "list[Leak]":
         """Those whose question is, or nearly is, one of the test split."""
-        from showhow.db.libraries import list_split_questions  # noqa: PLC0415
+        from showhow.db.traces.libraries import list_split_questions  # noqa: PLC0415
         from showhow.fewshot_library.library import find_leaks  # noqa: PLC0415
 
         with self.database.read() as session:

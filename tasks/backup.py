@@ -17,9 +17,9 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from showhow.db.backup import back_up_database
 from showhow.db.database import Database
-from showhow.db.users import ADMIN
+from showhow.db.people.users import ADMIN
+from showhow.db.storage.backup import back_up_database
 from showhow.option_fields import option
 from showhow.runs.services import Services
 from showhow.tasks.backup_manifest import MANIFEST_FILE, BackedUpWorld, BackupManifest

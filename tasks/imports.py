@@ -14,10 +14,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any, get_args
 
-from showhow.db import projects
 from showhow.db.batches import write_in_batches
 from showhow.db.database import Database, StoreError
-from showhow.db.import_journal import (
+from showhow.db.models import Question
+from showhow.db.questions import projects
+from showhow.db.questions.projects import QuestionAppender, QuestionImportCounts
+from showhow.db.questions.question_record import QuestionRecord
+from showhow.db.storage.import_journal import (
     IMPORT_PREFIX,
     JOURNAL_FILE,
     REQUEST_FILE,
@@ -25,11 +28,8 @@ from showhow.db.import_journal import (
     ImportJournal,
     identify_database,
 )
-from showhow.db.merge import MergeOutcome, MergePreview, TraceMerger
-from showhow.db.models import Question
-from showhow.db.projects import QuestionAppender, QuestionImportCounts
-from showhow.db.question_record import QuestionRecord
-from showhow.db.trace_record import TraceRecord
+from showhow.db.storage.merge import MergeOutcome, MergePreview, TraceMerger
+from showhow.db.traces.trace_record import TraceRecord
 from showhow.evaluation.datasets import open_question_file
 from showhow.evaluation.datasets.gold_names import GoldNames, open_world_graph
 from showhow.fewshot_library.formats import read_traces

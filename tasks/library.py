@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass, replace
 
-from showhow.db.libraries import DemonstrationFilter
 from showhow.db.models import Library
-from showhow.db.users import authorize
-from showhow.evaluation.selection_usage import Report, UsageRequest, compute_usage
+from showhow.db.people.users import authorize
+from showhow.db.traces.libraries import DemonstrationFilter
+from showhow.evaluation.comparison.selection_usage import Report, UsageRequest, compute_usage
 from showhow.fewshot_library.library import FreezeOptions
 from showhow.option_fields import group, option
 from showhow.runs.services import Services

@@ -7,12 +7,18 @@ from threading import Event
 from typing import Any
 from uuid import UUID
 
-from showhow.db import comparisons
 from showhow.db.models import Run
-from showhow.db.review import add_labels
+from showhow.db.review.review import add_labels
+from showhow.db.runs import comparisons
 from showhow.evaluation.datasets.gold_names import GoldNames, open_gold_names
-from showhow.evaluation.model_judges import JudgingOptions, JudgingResult, PersonLabel, judge_run, read_label_file
-from showhow.evaluation.predictions import score_run
+from showhow.evaluation.scoring.model_judges import (
+    JudgingOptions,
+    JudgingResult,
+    PersonLabel,
+    judge_run,
+    read_label_file,
+)
+from showhow.evaluation.scoring.predictions import score_run
 from showhow.guard.files import open_regular
 from showhow.option_fields import group, option
 from showhow.runs.services import Services

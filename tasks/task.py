@@ -48,12 +48,12 @@ def run_call(services: "Services", text: str) -> None:
 
 
 def require_role(services: "Services", *accepted: str) -> None:
-    """Conflict if a person acts who has none of these roles (db/users.py), or none at all; the command line has all.
+    """Conflict if a person acts who has none of these roles (users.py), or none at all; the command line has all.
 
     For tasks that change no row: the functions of the store check the others.
     """
     if services.actor is not None:
-        from showhow.db.users import authorize  # noqa: PLC0415 - a world alone needs no store
+        from showhow.db.people.users import authorize  # noqa: PLC0415 - a world alone needs no store
 
         authorize(services.database, *accepted)
 

@@ -10,14 +10,14 @@ from pathlib import Path
 from typing import Any, BinaryIO
 from uuid import UUID
 
-from showhow.db.answer_formats import AnswerFormat
 from showhow.db.database import RowNotFound
-from showhow.db.libraries import DemonstrationFilter, find_version, list_candidates, list_matching_ids
-from showhow.db.model_calls import load_exchanges, load_skill_prompt
 from showhow.db.models import Step
-from showhow.db.trace_record import TraceRecord
-from showhow.db.traces import load_trace, load_traces
-from showhow.db.users import ADMIN, REVIEWER, require_acting_role
+from showhow.db.people.users import ADMIN, REVIEWER, require_acting_role
+from showhow.db.questions.answer_formats import AnswerFormat
+from showhow.db.traces.libraries import DemonstrationFilter, find_version, list_candidates, list_matching_ids
+from showhow.db.traces.model_calls import load_exchanges, load_skill_prompt
+from showhow.db.traces.trace_record import TraceRecord
+from showhow.db.traces.traces import load_trace, load_traces
 from showhow.fewshot_library.formats import find_format, find_writer, writable_formats
 from showhow.fewshot_library.formats.format import ExportLosses, FormatError, ModelExchange, TraceExport
 from showhow.fewshot_library.library import LeakageError

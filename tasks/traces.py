@@ -8,14 +8,14 @@ from typing import Any
 from uuid import UUID
 
 from showhow.db.database import StoreError
-from showhow.db.libraries import DemonstrationFilter
-from showhow.db.repetitions import store_repetition
-from showhow.db.trace_record import NOT_TRIED
-from showhow.db.traces import load_trace
-from showhow.db.users import ADMIN, REVIEWER
-from showhow.evaluation.drift import compute_drift, list_demonstration_ids, save_drift
-from showhow.evaluation.repetition import try_repetition
-from showhow.evaluation.selection_usage import Report
+from showhow.db.people.users import ADMIN, REVIEWER
+from showhow.db.runs.repetitions import store_repetition
+from showhow.db.traces.libraries import DemonstrationFilter
+from showhow.db.traces.trace_record import NOT_TRIED
+from showhow.db.traces.traces import load_trace
+from showhow.evaluation.comparison.drift import compute_drift, list_demonstration_ids, save_drift
+from showhow.evaluation.comparison.repetition import try_repetition
+from showhow.evaluation.comparison.selection_usage import Report
 from showhow.fewshot_library.formats import readable_formats
 from showhow.fewshot_library.formats.format import FormatError
 from showhow.guard.input_bounds import bounded_work

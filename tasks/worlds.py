@@ -148,7 +148,7 @@ def _plan_project(services: Services, request: ImportWorld) -> "QuestionImportPl
         if request.questions is not None:
             raise TaskError("name the project of the questions with --project")
         return None
-    from showhow.db.projects import find_project  # noqa: PLC0415
+    from showhow.db.questions.projects import find_project  # noqa: PLC0415
     from showhow.evaluation.datasets import open_question_file  # noqa: PLC0415
     from showhow.guard.input_bounds import bounded_work  # noqa: PLC0415
     from showhow.tasks.imports import QuestionImportPlan  # noqa: PLC0415
@@ -166,7 +166,7 @@ def _plan_project(services: Services, request: ImportWorld) -> "QuestionImportPl
 
 def _make_project(services: Services, plan: "QuestionImportPlan", questions: Path | None) -> str:
     """Make the project with its questions; returns a line about it."""
-    from showhow.db.projects import create_project  # noqa: PLC0415
+    from showhow.db.questions.projects import create_project  # noqa: PLC0415
     from showhow.guard.input_bounds import bounded_work  # noqa: PLC0415
     from showhow.tasks.imports import import_questions  # noqa: PLC0415
 

@@ -14,11 +14,11 @@ from showhow.app.cli.options import LimitOptions, MethodArguments, parse_spec, w
 from showhow.app.cli.output import AsJson, CommandError, emit
 from showhow.app.services import current_services
 from showhow.db.models import Step
-from showhow.db.runs import RunOutcome
-from showhow.db.trace_record import TraceRecord
-from showhow.db.traces import load_trace
+from showhow.db.runs.runs import RunOutcome
+from showhow.db.traces.trace_record import TraceRecord
+from showhow.db.traces.traces import load_trace
 from showhow.db.unanswerable import read_unanswerable
-from showhow.evaluation.answer_notation import find_project_notation
+from showhow.evaluation.scoring.answer_notation import find_project_notation
 from showhow.reasoners.registry import default_reasoner
 from showhow.runs.ask import ASK_ERRORS, AskRequest, begin_run
 from showhow.runs.runner import RunControl

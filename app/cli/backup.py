@@ -20,8 +20,8 @@ from showhow.app.cli.drawn_options import draw_options
 from showhow.app.cli.output import AsJson, CommandError, emit
 from showhow.app.services import current_services
 from showhow.db.database import StoreError
-from showhow.db.prepared_database import RestoredDatabase
-from showhow.db.restore import restore_database
+from showhow.db.storage.prepared_database import RestoredDatabase
+from showhow.db.storage.restore import restore_database
 from showhow.guard.files import is_sparse, open_regular
 from showhow.tasks.backup import WORLDS_FOLDER, MakeBackup, back_up, open_database, read_content_hash
 from showhow.tasks.backup_manifest import BackedUpWorld, BackupManifest

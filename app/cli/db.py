@@ -8,13 +8,13 @@ import typer
 from showhow.app.cli.output import AsJson, CommandError, emit
 from showhow.app.removals import purge as purge_removals
 from showhow.app.services import current_services
-from showhow.db.backup import back_up_database
-from showhow.db.prepared_database import RestoredDatabase
-from showhow.db.projects import list_world_hashes
-from showhow.db.restore import restore_database
-from showhow.db.schema import check_database, current_revision
-from showhow.db.schema import upgrade as upgrade_schema
-from showhow.db.stored_secrets import remove_secrets
+from showhow.db.questions.projects import list_world_hashes
+from showhow.db.storage.backup import back_up_database
+from showhow.db.storage.prepared_database import RestoredDatabase
+from showhow.db.storage.restore import restore_database
+from showhow.db.storage.schema import check_database, current_revision
+from showhow.db.storage.schema import upgrade as upgrade_schema
+from showhow.db.storage.stored_secrets import remove_secrets
 from showhow.tasks.backup import open_database
 from showhow.worlds.folder import list_world_names
 

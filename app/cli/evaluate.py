@@ -21,10 +21,10 @@ from showhow.app.cli.options import (
 from showhow.app.cli.output import CommandError, emit
 from showhow.app.services import current_services
 from showhow.db.models import Run
-from showhow.db.projects import find_project
+from showhow.db.questions.projects import find_project
 from showhow.db.run_spec import RunSpec
 from showhow.evaluation.metrics import METRICS, format_means
-from showhow.evaluation.scoring import (
+from showhow.evaluation.scoring.scoring import (
     REFUSED,
     QuestionScore,
     format_usage,
@@ -34,7 +34,7 @@ from showhow.evaluation.scoring import (
     summarize_usage,
 )
 from showhow.evaluation.value_format import format_seconds
-from showhow.evaluation.verify import (
+from showhow.evaluation.verification.verify import (
     Execution,
     ExecutionOptions,
     NoQuestion,

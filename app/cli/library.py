@@ -12,18 +12,18 @@ from showhow.app.cli.output import AsJson, CommandError, emit
 from showhow.app.cli.removals import add_removal_commands
 from showhow.app.cli.traces import emit_losses
 from showhow.app.services import current_services
-from showhow.db.libraries import (
+from showhow.db.questions.question_list import list_question_kinds
+from showhow.db.removal.removal_kinds import Kind
+from showhow.db.removal.renaming import rename_library
+from showhow.db.traces.libraries import (
     Demonstration,
     count_demonstrations,
     find_version,
     list_versions,
     load_demonstrations,
 )
-from showhow.db.question_list import list_question_kinds
-from showhow.db.removal_kinds import Kind
-from showhow.db.renaming import rename_library
-from showhow.evaluation.drift import check_repetitions
-from showhow.evaluation.selection_usage import Report, UsageRequest
+from showhow.evaluation.comparison.drift import check_repetitions
+from showhow.evaluation.comparison.selection_usage import Report, UsageRequest
 from showhow.fewshot_library.library import (
     LeakageError,
     LibraryStatistics,

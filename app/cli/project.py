@@ -11,14 +11,14 @@ from showhow.app.cli.output import AsJson, CommandError, emit
 from showhow.app.cli.removals import add_removal_commands
 from showhow.app.guideline_text import list_picture_names
 from showhow.app.services import current_services
-from showhow.db import projects
-from showhow.db.answer_formats import AnswerFormat, AnswerKind
 from showhow.db.database import Conflict
-from showhow.db.guideline_pictures import MAX_PICTURE_BYTES, store_picture
 from showhow.db.models import Project
-from showhow.db.projects import DEFAULT_INSTRUCTION, MAX_OVERLAP
-from showhow.db.removal_kinds import Kind
-from showhow.db.renaming import rename_project
+from showhow.db.questions import projects
+from showhow.db.questions.answer_formats import AnswerFormat, AnswerKind
+from showhow.db.questions.guideline_pictures import MAX_PICTURE_BYTES, store_picture
+from showhow.db.questions.projects import DEFAULT_INSTRUCTION, MAX_OVERLAP
+from showhow.db.removal.removal_kinds import Kind
+from showhow.db.removal.renaming import rename_project
 from showhow.db.types import load_json
 from showhow.evaluation.value_format import format_count
 from showhow.guard.files import open_regular

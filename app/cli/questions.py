@@ -10,8 +10,8 @@ from showhow.app.cli.output import AsJson, CommandError, emit
 from showhow.app.cli.project import store_guideline_pictures
 from showhow.app.cli.removals import add_removal_commands
 from showhow.app.services import current_services
-from showhow.db import projects
-from showhow.db.removal_kinds import Kind
+from showhow.db.questions import projects
+from showhow.db.removal.removal_kinds import Kind
 from showhow.evaluation.datasets import QUESTION_FORMATS
 from showhow.evaluation.datasets.reader import QuestionSurvey
 from showhow.evaluation.value_format import format_count

@@ -7,10 +7,10 @@ import typer
 
 from showhow.app.cli.output import AsJson, CommandError, emit
 from showhow.app.services import current_services
-from showhow.db.removal_kinds import KEPT_DAYS, Kind
+from showhow.db.removal.removal_kinds import KEPT_DAYS, Kind
 
 if TYPE_CHECKING:
-    from showhow.db.removals import Removal
+    from showhow.db.removal.removals import Removal
 
 YesOption = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
 _NAMED_BY = {
@@ -61,7 +61,7 @@ def _confirm(kind: Kind, what: str) -> None:
 
 
 def _find(kind: Kind, what: str) -> Any:
-    from showhow.db.removals import find_key  # noqa: PLC0415
+    from showhow.db.removal.removals import find_key  # noqa: PLC0415
 
     with current_services().database.read() as session:
         return find_key(session, kind, what)
@@ -69,7 +69,7 @@ def _find(kind: Kind, what: str) -> Any:
 
 def _restore(kind: Kind, what: str | None, *, as_json: bool) -> None:
     from showhow.app import removals  # noqa: PLC0415
-    from showhow.db.removals import find_removal, format_touched, list_removals  # noqa: PLC0415
+    from showhow.db.removal.removals import find_removal, format_touched, list_removals  # noqa: PLC0415
 
     services = current_services()
     with services.database.read() as session:
@@ -90,7 +90,7 @@ def _remove(kind: Kind, what: str, *, archives: bool, as_json: bool) -> None:
 
 
 def _format(removal: "Removal") -> str:
-    from showhow.db.removals import format_touched  # noqa: PLC0415
+    from showhow.db.removal.removals import format_touched  # noqa: PLC0415
 
     until = "archived" if removal.kept_until is None else f"deleted, can be restored until {removal.kept_until:%F}"
     return f"{removal.kind} {removal.name}{format_touched(removal.touched)}: {until}"

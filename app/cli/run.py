@@ -16,7 +16,7 @@ from showhow.app.cli.setup import prepare
 from showhow.app.jobs import remove_abandoned_uploads
 from showhow.app.removals import purge
 from showhow.app.services import current_services
-from showhow.db.restore import remove_abandoned_copy
+from showhow.db.storage.restore import remove_abandoned_copy
 from showhow.guard.environment import open_held_variables, read_environment
 from showhow.guard.files import remove_abandoned_partials
 from showhow.runs.resume import end_interrupted_runs

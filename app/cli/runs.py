@@ -24,15 +24,15 @@ from showhow.app.cli.verify import (
     print_report,
 )
 from showhow.app.services import current_services
-from showhow.db import comparisons
-from showhow.db.comparisons import MetricVersion
 from showhow.db.database import Database
 from showhow.db.models import Run
-from showhow.db.projects import find_project
-from showhow.db.removal_kinds import Kind
-from showhow.db.removals import find_key
-from showhow.db.renaming import name_run
-from showhow.evaluation.comparison import (
+from showhow.db.questions.projects import find_project
+from showhow.db.removal.removal_kinds import Kind
+from showhow.db.removal.removals import find_key
+from showhow.db.removal.renaming import name_run
+from showhow.db.runs import comparisons
+from showhow.db.runs.comparisons import MetricVersion
+from showhow.evaluation.comparison.comparison import (
     MAX_COMPARED_RUNS,
     OWN_CLUSTER,
     RunComparison,
@@ -40,19 +40,19 @@ from showhow.evaluation.comparison import (
     list_metrics,
     metric_label,
 )
-from showhow.evaluation.comparison_tables import (
+from showhow.evaluation.comparison.comparison_tables import (
     ANSWER_COLUMNS,
     RUN_COLUMNS,
     format_comparison_latex,
     iterate_answer_rows,
     list_run_rows,
 )
-from showhow.evaluation.inspect_import import import_inspect_log
-from showhow.evaluation.inspect_runs import write_inspect_log
-from showhow.evaluation.predictions import list_run_metrics
-from showhow.evaluation.scoring import label_runs, load_figures
+from showhow.evaluation.scoring.predictions import list_run_metrics
+from showhow.evaluation.scoring.scoring import label_runs, load_figures
 from showhow.evaluation.statistics import Estimate
 from showhow.evaluation.value_format import TABLE_WRITERS, format_cost, format_p_value
+from showhow.evaluation.verification.inspect_import import import_inspect_log
+from showhow.evaluation.verification.inspect_runs import write_inspect_log
 from showhow.fewshot_library.formats.format import FormatError
 from showhow.guard.input_bounds import bounded_work
 from showhow.runs.budget import MAX_CONCURRENT_QUESTIONS

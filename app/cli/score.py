@@ -13,14 +13,14 @@ from showhow.app.cli.options import (
 )
 from showhow.app.cli.output import CommandError, UnboundedOption, emit
 from showhow.app.services import current_services
-from showhow.db import comparisons
+from showhow.db.runs import comparisons
 from showhow.evaluation.datasets.gold_names import open_gold_names
 from showhow.evaluation.metrics import find_dataset_metric, list_dataset_metrics
-from showhow.evaluation.model_judges import (
+from showhow.evaluation.scoring.model_judges import (
     report_preferences,
     report_ratings,
 )
-from showhow.evaluation.predictions import ENDINGS, read_cases, score_cases
+from showhow.evaluation.scoring.predictions import ENDINGS, read_cases, score_cases
 from showhow.guard.input_bounds import bounded_work
 from showhow.tasks import scores as tasks
 from showhow.tasks.progress import print_progress
@@ -78,7 +78,7 @@ def _metric_lines(rows: dict[str, dict[str, str]]) -> Iterator[str]:
 
 
 def report_lines(report: dict[str, Any]) -> Iterator[str]:
-    """A report of evaluation/predictions.py in lines for people."""
+    """A report of evaluation/scoring/predictions.py in lines for people."""
     yield f"{report['metric']} (version {report['version']}, {report['source']}): {report['purpose']}"
     for kind, group in (*report["by_kind"].items(), ("all", report)):
         counts = ", ".join(f"{group[ending]:,} {ending}" for ending in ENDINGS if group[ending])

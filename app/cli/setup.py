@@ -9,12 +9,13 @@ from filelock import FileLock, Timeout
 
 from showhow.app.cli.output import CommandError
 from showhow.app.services import current_services
-from showhow.db import libraries, projects
 from showhow.db.database import Conflict, Database
-from showhow.db.merge import TraceMerger
 from showhow.db.models import Project
-from showhow.db.question_record import QuestionRecord
-from showhow.db.trace_record import TraceRecord
+from showhow.db.questions import projects
+from showhow.db.questions.question_record import QuestionRecord
+from showhow.db.storage.merge import TraceMerger
+from showhow.db.traces import libraries
+from showhow.db.traces.trace_record import TraceRecord
 from showhow.evaluation.datasets import read_questions
 from showhow.fewshot_library.library import FreezeOptions
 from showhow.fiction.questions.question_file import QUESTIONS_FILE
@@ -83,7 +84,7 @@ def make_default_world(services: Services, world: str, project: str) -> None:
     if _has_project(services.database, project):
         return
     # Loaded only when a world is built, so that the server starts faster in a prepared home.
-    from showhow.evaluation.gold_demonstrations import make_demonstrations  # noqa: PLC0415
+    from showhow.evaluation.scoring.gold_demonstrations import make_demonstrations  # noqa: PLC0415
     from showhow.oracles.gold_traces.traces import open_gold_world  # noqa: PLC0415
 
     guidelines = files("showhow.app").joinpath("guidelines.md").read_text(encoding="utf-8")

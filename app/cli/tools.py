@@ -10,9 +10,9 @@ import typer
 
 from showhow.app.cli.output import AsJson, CommandError, emit
 from showhow.app.services import current_services
-from showhow.db.libraries import MODELS, PEOPLE
-from showhow.db.tool_report import RatedStep, ToolCallFilter, ToolReport, ToolStatistics
-from showhow.evaluation.tool_quality import compute_tool_report, format_model_usage, tool_report_to_json
+from showhow.db.review.tool_report import RatedStep, ToolCallFilter, ToolReport, ToolStatistics
+from showhow.db.traces.libraries import MODELS, PEOPLE
+from showhow.evaluation.comparison.tool_quality import compute_tool_report, format_model_usage, tool_report_to_json
 from showhow.evaluation.value_format import format_count, format_seconds
 from showhow.tools.registry import ToolProviderStatus, ToolRegistry
 from showhow.tools.tool import Tool

@@ -12,15 +12,15 @@ from showhow.app.cli.drawn_options import draw_options
 from showhow.app.cli.output import AsJson, CommandError, emit
 from showhow.app.cli.removals import add_removal_commands
 from showhow.app.services import current_services
-from showhow.db.person_answers import ANSWER_STATUSES, COMPLETED, AnswerConditions
-from showhow.db.projects import find_project, get_project
-from showhow.db.removal_kinds import Kind
+from showhow.db.people.users import ADMIN, REVIEWER
+from showhow.db.questions.person_answers import ANSWER_STATUSES, COMPLETED, AnswerConditions
+from showhow.db.questions.projects import find_project, get_project
+from showhow.db.removal.removal_kinds import Kind
 from showhow.db.serialization import to_json_fields
-from showhow.db.trace_record import TRACE_STATUSES, TraceChange, TraceRecord, list_changes
-from showhow.db.traces import list_trace_summaries, load_trace
-from showhow.db.users import ADMIN, REVIEWER
-from showhow.evaluation.answer_table import iterate_person_answers, write_answer_table
-from showhow.evaluation.selection_usage import Report
+from showhow.db.traces.trace_record import TRACE_STATUSES, TraceChange, TraceRecord, list_changes
+from showhow.db.traces.traces import list_trace_summaries, load_trace
+from showhow.evaluation.comparison.answer_table import iterate_person_answers, write_answer_table
+from showhow.evaluation.comparison.selection_usage import Report
 from showhow.evaluation.value_format import TABLE_WRITERS, format_count
 from showhow.fewshot_library.formats.format import ExportLosses
 from showhow.tasks import traces as tasks

@@ -6,7 +6,7 @@ import typer
 
 from showhow.app.cli.output import AsJson, emit
 from showhow.app.services import current_services
-from showhow.db import users
+from showhow.db.people import users
 
 app = typer.Typer(no_args_is_help=True, help="List people and change their roles.")
 

@@ -22,21 +22,21 @@ from showhow.app.cli.options import (
 )
 from showhow.app.cli.output import CommandError, emit
 from showhow.app.services import current_services
-from showhow.db import runs, verifications
-from showhow.db.leases import LEASE_SECONDS
 from showhow.db.models import Run
-from showhow.db.projects import find_project
-from showhow.db.renaming import name_run
+from showhow.db.questions.projects import find_project
+from showhow.db.removal.renaming import name_run
+from showhow.db.runs import runs, verifications
+from showhow.db.runs.leases import LEASE_SECONDS
 from showhow.evaluation.metrics import METRICS, format_means
-from showhow.evaluation.repairs import freeze_repairs, list_failures
-from showhow.evaluation.scoring import (
+from showhow.evaluation.scoring.scoring import (
     VerificationReport,
     describe_power,
     format_usage,
     load_figures,
     load_verification_report,
 )
-from showhow.evaluation.verify import (
+from showhow.evaluation.verification.repairs import freeze_repairs, list_failures
+from showhow.evaluation.verification.verify import (
     DEFAULT_CONCURRENCY,
     ExecutionOptions,
     add_world_project,
@@ -44,7 +44,7 @@ from showhow.evaluation.verify import (
     start_repair_verification,
     start_verification,
 )
-from showhow.evaluation.worker import Worker, WorkerOptions, follow_workers, share_verification
+from showhow.evaluation.verification.worker import Worker, WorkerOptions, follow_workers, share_verification
 from showhow.fewshot_library.library import LeakageError
 from showhow.runs.budget import MAX_CONCURRENT_QUESTIONS
 from showhow.runs.process import current_worker_id

@@ -16,7 +16,7 @@ from showhow.app.cli.drawn_options import draw_options
 from showhow.app.cli.output import AsJson, CommandError, emit
 from showhow.app.cli.removals import add_removal_commands
 from showhow.app.services import current_services
-from showhow.db.removal_kinds import Kind
+from showhow.db.removal.removal_kinds import Kind
 from showhow.guard.files import open_regular
 from showhow.runs.services import Services
 from showhow.tasks import worlds as tasks

@@ -88,7 +88,7 @@ def trace(name: str, question: str, *, as_json: AsJson = False) -> None:
     """Make the gold trace of a generated question by running the tools, and print it; nothing is stored."""
     # Loaded only by this verb.
     from showhow.app.cli.traces import format_trace  # noqa: PLC0415
-    from showhow.evaluation.gold_demonstrations import make_world_gold_trace  # noqa: PLC0415
+    from showhow.evaluation.scoring.gold_demonstrations import make_world_gold_trace  # noqa: PLC0415
     from showhow.fewshot_library.formats.showhow import record_to_json  # noqa: PLC0415
 
     services = current_services()
@@ -116,7 +116,7 @@ def traces(  # noqa: PLR0913 - every option of the verb is one parameter
 ) -> None:
     """Write the gold traces of a generated world's questions to a file; failures are printed with their reason."""
     # Loaded only by this verb.
-    from showhow.evaluation.gold_demonstrations import check_gold_skills, make_world_gold_traces  # noqa: PLC0415
+    from showhow.evaluation.scoring.gold_demonstrations import check_gold_skills, make_world_gold_traces  # noqa: PLC0415
     from showhow.fewshot_library.formats.showhow import record_to_json  # noqa: PLC0415
     from showhow.reasoners.base import ReasonerError  # noqa: PLC0415
     from showhow.reasoners.registry import UnknownReasoner  # noqa: PLC0415

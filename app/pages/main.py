@@ -31,9 +31,9 @@ from showhow.app.widgets.person import (
 from showhow.app.widgets.queue import current_project, show_missing_project
 from showhow.app.widgets.tour import TOUR_COOKIE, is_tour_ended, show_tour
 from showhow.app.widgets.url_state import LIBRARY_VIEWS, WORLD_VIEWS, clear_url_parameters
-from showhow.db import projects
 from showhow.db.database import Database
 from showhow.db.models import User
+from showhow.db.questions import projects
 from showhow.fewshot_library.encoder import SentenceEncoder
 
 

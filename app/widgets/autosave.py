@@ -21,11 +21,13 @@ from starlette.responses import JSONResponse
 from showhow.app.widgets.page_layout import format_sentence, read_asset
 from showhow.app.widgets.person import is_from_this_machine
 from showhow.app.widgets.queue import OpenedTrace, derive_id, signing_key
-from showhow.db import recording, review, users
 from showhow.db.database import Database, StoreError
 from showhow.db.models import Draft, Trace, User
+from showhow.db.people import users
+from showhow.db.review import review
+from showhow.db.traces import recording
+from showhow.db.traces.unsent_questions import save_unsent_question
 from showhow.db.types import MAX_TEXT_CHARACTERS
-from showhow.db.unsent_questions import save_unsent_question
 from showhow.runs.services import Services
 
 MAX_DRAFT_BYTES = MAX_TEXT_CHARACTERS
@@ -36,7 +38,7 @@ MAX_SECONDS = 2**40
 
 @dataclass(frozen=True, slots=True)
 class DraftPage:
-    """A page that posts drafts of a trace: the trace, who types, and the page's number (db/recording.py)."""
+    """A page that posts drafts of a trace: the trace, who types, and the page's number (db/traces/recording.py)."""
 
     opened: OpenedTrace
     number: int

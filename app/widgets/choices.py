@@ -13,16 +13,21 @@ from pydantic import ValidationError
 from showhow.app.widgets.page_layout import escape_markdown, format_sentence
 from showhow.app.widgets.table import TableCell, show_table
 from showhow.app.widgets.url_state import APPROVED, go_to_library
-from showhow.db import libraries
 from showhow.db.database import Database, StoreError
-from showhow.db.gold_visibility import is_gold_of_world_visible
-from showhow.db.libraries import Demonstration, DemonstrationFacets, DemonstrationFilter, LibraryVersion
 from showhow.db.models import Project
-from showhow.db.projects import ASKED_IN, list_projects, set_tools
-from showhow.db.question_list import list_question_kinds
-from showhow.db.trace_record import TraceRecord
-from showhow.db.users import ADMIN, has_acting_role
-from showhow.evaluation.gold_comparison import can_compare, compare_with_gold, find_gold_reasoning, summarize_verdicts
+from showhow.db.people.gold_visibility import is_gold_of_world_visible
+from showhow.db.people.users import ADMIN, has_acting_role
+from showhow.db.questions.projects import ASKED_IN, list_projects, set_tools
+from showhow.db.questions.question_list import list_question_kinds
+from showhow.db.traces import libraries
+from showhow.db.traces.libraries import Demonstration, DemonstrationFacets, DemonstrationFilter, LibraryVersion
+from showhow.db.traces.trace_record import TraceRecord
+from showhow.evaluation.comparison.gold_comparison import (
+    can_compare,
+    compare_with_gold,
+    find_gold_reasoning,
+    summarize_verdicts,
+)
 from showhow.fewshot_library.library import LibraryDifference, LibraryStatistics, compare_versions, compute_statistics
 from showhow.fiction.generator.world_files import FACT_SOURCES_FILE
 from showhow.folder_names import is_safe_name

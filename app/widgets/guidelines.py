@@ -4,8 +4,8 @@ import streamlit as st
 
 from showhow.app.guideline_text import render_guidelines
 from showhow.db.database import Database
-from showhow.db.guideline_pictures import load_pictures
 from showhow.db.models import Project
+from showhow.db.questions.guideline_pictures import load_pictures
 
 
 def show_guidelines(database: Database, project: Project, text: str | None = None) -> None:

@@ -11,7 +11,7 @@ from showhow.app.services import jobs
 from showhow.app.widgets.page_layout import escape_markdown, format_sentence
 from showhow.app.widgets.url_state import go_to_world
 from showhow.db.database import Database, StoreError
-from showhow.db.users import ADMIN, REVIEWER, authorize, has_acting_role
+from showhow.db.people.users import ADMIN, REVIEWER, authorize, has_acting_role
 from showhow.worlds.folder import ScratchFolder
 
 WORLD_JOB = "world"

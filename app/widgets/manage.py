@@ -12,10 +12,10 @@ from showhow.app.widgets.dialog_acts import ERRORS, act_in_dialog, forget_outcom
 from showhow.app.widgets.page_layout import escape_markdown, format_sentence
 from showhow.app.widgets.url_state import clear_url_parameters
 from showhow.db.models import Run
-from showhow.db.removal_kinds import Kind
-from showhow.db.removals import RemovalEffect
-from showhow.db.renaming import MAX_TITLE_LENGTH, name_run, roles_for_run
-from showhow.db.users import has_acting_role
+from showhow.db.people.users import has_acting_role
+from showhow.db.removal.removal_kinds import Kind
+from showhow.db.removal.removals import RemovalEffect
+from showhow.db.removal.renaming import MAX_TITLE_LENGTH, name_run, roles_for_run
 from showhow.runs.services import Services
 
 

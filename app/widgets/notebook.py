@@ -20,8 +20,8 @@ from showhow.app.widgets.page_layout import read_asset
 from showhow.app.widgets.step_notes import NOTED_STEP, list_note_data
 from showhow.app.widgets.url_state import clear_url_parameters, get_url_parameter
 from showhow.db.models import SPAN_SKILL, Step
-from showhow.db.review_queue import StepOutline
-from showhow.db.trace_record import TraceRecord
+from showhow.db.review.review_queue import StepOutline
+from showhow.db.traces.trace_record import TraceRecord
 from showhow.evaluation.value_format import format_count, format_money, format_seconds, format_tokens
 from showhow.fewshot_library.formats.showhow import format_trace_json, format_trace_markdown
 from showhow.reasoners.mentions import NameLookup

@@ -1,6 +1,6 @@
 """The current person: a name in the link, which survives a reload and distinguishes people who share a machine.
 
-Looking stores nothing: a person is stored at their first act (db/users.py). Without a name, the person is the account
+Looking stores nothing: a person is stored at their first act (users.py). Without a name, the person is the account
 of this machine, if the request comes from this machine itself (app/origin.py); from elsewhere they are a visitor
 without rights, and so is who gives a name that nobody has invited.
 
@@ -25,10 +25,10 @@ from showhow.app.origin import LOCAL_MARK, LOCAL_TOKEN
 from showhow.app.services import current_services
 from showhow.app.widgets.page_layout import choose_theme, escape_markdown, format_sentence
 from showhow.app.widgets.table import TableCell, show_table
-from showhow.db import users
 from showhow.db.database import Database, StoreError
 from showhow.db.models import Project, User
-from showhow.db.projects import DEFAULT_INSTRUCTION
+from showhow.db.people import users
+from showhow.db.questions.projects import DEFAULT_INSTRUCTION
 from showhow.runs.services import Services
 
 COOKIE_PREFIX = "showhow_you_"

@@ -22,10 +22,13 @@ from showhow.app.widgets.page_layout import (
     escape_markdown,
 )
 from showhow.app.widgets.url_state import clear_url_parameters
-from showhow.db import projects, queue, recording, traces, users
 from showhow.db.database import Conflict, Database, RowNotFound
 from showhow.db.models import Project, Question, Trace, User
-from showhow.db.trace_record import TraceRecord
+from showhow.db.people import users
+from showhow.db.questions import projects
+from showhow.db.review import queue
+from showhow.db.traces import recording, traces
+from showhow.db.traces.trace_record import TraceRecord
 from showhow.db.types import utc_now
 from showhow.runs.services import Services
 

@@ -10,7 +10,8 @@ from showhow.app.widgets.job_panel import REPEAT_JOB, explain_roles, may_start, 
 from showhow.app.widgets.page_layout import escape_markdown, format_sentence
 from showhow.db.database import StoreError
 from showhow.db.models import Step
-from showhow.db.repetitions import (
+from showhow.db.people.users import ADMIN, REVIEWER, acting_person, has_acting_role, register_user
+from showhow.db.runs.repetitions import (
     FAILS,
     NEEDS_LINK,
     OTHER_NAMES,
@@ -21,10 +22,9 @@ from showhow.db.repetitions import (
     read_repetition,
     store_repetition,
 )
-from showhow.db.trace_record import NOT_TRIED, TraceRecord
-from showhow.db.traces import load_trace
-from showhow.db.users import ADMIN, REVIEWER, acting_person, has_acting_role, register_user
-from showhow.evaluation.repetition import read_state
+from showhow.db.traces.trace_record import NOT_TRIED, TraceRecord
+from showhow.db.traces.traces import load_trace
+from showhow.evaluation.comparison.repetition import read_state
 from showhow.reasoners.linking import ArgumentToLink, LinkOffer, list_arguments_to_link
 from showhow.runs.services import Services
 from showhow.tasks.task import dump_call
@@ -38,7 +38,7 @@ STATE_LABELS = {
     FAILS: "does not run again",
     NOT_TRIED: "not tried",
 }
-"""The page's words for the states of db/repetitions.py."""
+"""The page's words for the states of db/runs/repetitions.py."""
 MAX_QUOTED = 60
 """Characters of a value or a question that are quoted."""
 ChangeTrace = Callable[[Callable[[Any, UUID], Any]], Any]

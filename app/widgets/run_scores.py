@@ -16,11 +16,11 @@ from showhow.app.widgets.job_panel import (
 )
 from showhow.app.widgets.page_layout import escape_markdown, format_sentence
 from showhow.app.widgets.table import TableCell, show_table
-from showhow.db import comparisons
 from showhow.db.database import Database, StoreError
 from showhow.db.models import Project, Run
-from showhow.db.review import add_labels
-from showhow.evaluation.model_judges import (
+from showhow.db.review.review import add_labels
+from showhow.db.runs import comparisons
+from showhow.evaluation.scoring.model_judges import (
     MIN_LABELS,
     JudgingOptions,
     list_judges,
@@ -28,8 +28,8 @@ from showhow.evaluation.model_judges import (
     report_preferences,
     report_ratings,
 )
-from showhow.evaluation.predictions import list_run_metrics
-from showhow.evaluation.scoring import label_runs, load_metric_figures
+from showhow.evaluation.scoring.predictions import list_run_metrics
+from showhow.evaluation.scoring.scoring import label_runs, load_metric_figures
 from showhow.evaluation.shared_model import TotalLimits
 from showhow.llm.profiles import ProfileError
 from showhow.llm.types import DEFAULT_PROFILE_NAME

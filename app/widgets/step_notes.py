@@ -6,11 +6,12 @@ import streamlit as st
 
 from showhow.app.widgets.page_layout import browser_zone, escape_markdown, format_sentence
 from showhow.app.widgets.table import TableCell, show_table
-from showhow.db import review, users
 from showhow.db.database import Database, StoreError
 from showhow.db.models import Step, User
-from showhow.db.review import STEP_NOTE_ASPECT, STEP_NOTE_KINDS
-from showhow.db.trace_record import TraceRecord, list_changes
+from showhow.db.people import users
+from showhow.db.review import review
+from showhow.db.review.review import STEP_NOTE_ASPECT, STEP_NOTE_KINDS
+from showhow.db.traces.trace_record import TraceRecord, list_changes
 from showhow.tools.registry import tool_title
 
 STEP_NOTE_LABELS = {

@@ -6,7 +6,7 @@ import streamlit as st
 
 from showhow.db.database import Database
 from showhow.db.models import User
-from showhow.db.users import REVIEWER, has_acted
+from showhow.db.people.users import REVIEWER, has_acted
 
 TOUR_COOKIE = "showhow_tour"
 """The cookie, and the value of the session, that say that this browser has ended or skipped the tour."""

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from showhow.db.database import RowNotFound
-from showhow.db.question_record import QuestionRecord
+from showhow.db.questions.question_record import QuestionRecord
 from showhow.evaluation.datasets.graph_answers import COMPMIX, CWQ, GRAILQA, MINTAKA, PATHQUESTION, WEBQSP
 from showhow.evaluation.datasets.layouts import ColumnNames
 from showhow.evaluation.datasets.open_domain_answers import DROP, FRAMES, KILT, POPQA, SQUAD, TRIVIAQA

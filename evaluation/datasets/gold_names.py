@@ -17,7 +17,7 @@ from itertools import islice
 from typing import Any
 
 from showhow.db.database import StoreError
-from showhow.db.question_record import QuestionRecord
+from showhow.db.questions.question_record import QuestionRecord
 from showhow.evaluation.datasets.record import make_gold
 from showhow.runs.services import Services
 from showhow.worlds import terms

@@ -10,7 +10,7 @@ and `en_true_answer`. CompMix: `answers` [{id, label}] as they are, with dates a
 import re
 from typing import Any
 
-from showhow.db.question_record import QuestionRecord
+from showhow.db.questions.question_record import QuestionRecord
 from showhow.evaluation.datasets.record import (
     Fields,
     QuestionFormat,

@@ -13,7 +13,7 @@ split, where numbers and dates are alternatives. FRAMES: `Prompt`, `Answer`, `re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from showhow.db.question_record import QuestionRecord
+from showhow.db.questions.question_record import QuestionRecord
 from showhow.db.unanswerable import UnanswerableReason
 from showhow.evaluation.datasets.graph_answers import find_qid
 from showhow.evaluation.datasets.record import (

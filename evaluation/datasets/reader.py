@@ -13,7 +13,7 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
-from showhow.db.question_record import QuestionRecord
+from showhow.db.questions.question_record import QuestionRecord
 from showhow.db.unanswerable import find_gold_reason
 from showhow.evaluation.datasets.gold_names import find_bare_id
 from showhow.evaluation.datasets.layouts import ColumnNames, Layout, describe_fields, open_layout

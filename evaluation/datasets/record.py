@@ -11,7 +11,7 @@ from math import isfinite
 from pathlib import Path
 from typing import Any
 
-from showhow.db.question_record import QuestionRecord
+from showhow.db.questions.question_record import QuestionRecord
 from showhow.db.types import UnstorableValue, check_storable_json, dump_json
 from showhow.db.unanswerable import UnanswerableReason, write_unanswerable
 from showhow.evaluation.value_format import restore_cell

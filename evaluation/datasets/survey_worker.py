@@ -6,7 +6,7 @@ from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
-from showhow.db.question_record import QuestionRecord
+from showhow.db.questions.question_record import QuestionRecord
 from showhow.evaluation.datasets import open_question_file
 from showhow.evaluation.datasets.layouts import list_file_columns
 from showhow.evaluation.datasets.reader import QuestionSurvey, UnreadCount, UnreadRecord

@@ -12,7 +12,7 @@ that a correct answer names), `difficulty`, `prolog`, `template`, `type`.
 import re
 from typing import Any
 
-from showhow.db.question_record import QuestionRecord
+from showhow.db.questions.question_record import QuestionRecord
 from showhow.db.unanswerable import UnanswerableReason
 from showhow.evaluation.datasets.record import (
     Fields,

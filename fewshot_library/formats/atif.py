@@ -9,7 +9,7 @@ from typing import Any
 
 from showhow.db.models import Step
 from showhow.db.serialization import InvalidRecord, to_json_fields
-from showhow.db.trace_record import TraceRecord
+from showhow.db.traces.trace_record import TraceRecord
 from showhow.fewshot_library.formats.chat import (
     ChatTranscript,
     MessageToolCall,

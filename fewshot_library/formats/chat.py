@@ -11,7 +11,7 @@ from uuid import UUID, uuid5
 
 from showhow.db.models import Project, Question, Run, Step, Trace
 from showhow.db.run_spec import RunResult
-from showhow.db.trace_record import TraceRecord
+from showhow.db.traces.trace_record import TraceRecord
 from showhow.fewshot_library.formats.format import ReadResult, RecordRemark
 from showhow.fewshot_library.formats.humaniq_record import DEFAULT_TIMESTAMP, UUID_NAMESPACE
 from showhow.fewshot_library.formats.json_documents import MalformedRecord, RecordOrigin

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from showhow.db.trace_record import TraceRecord
+from showhow.db.traces.trace_record import TraceRecord
 from showhow.fewshot_library.formats.chat import TraceMessage, trace_to_messages
 from showhow.fewshot_library.formats.openai import encode_message
 from showhow.fewshot_library.formats.react import record_to_transcript

@@ -16,7 +16,7 @@ from typing import Any, BinaryIO, TextIO
 from uuid import UUID
 
 from showhow.db.models import Step
-from showhow.db.trace_record import REPETITION_ASPECT, TraceRecord
+from showhow.db.traces.trace_record import REPETITION_ASPECT, TraceRecord
 from showhow.db.types import UnstorableValue, check_storable_text
 from showhow.guard.files import open_regular
 from showhow.guard.input_bounds import HINT, MAX_DOCUMENT_BYTES, MAX_LINE_BYTES, InputBoundExceeded, is_unbounded

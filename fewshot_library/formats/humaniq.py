@@ -12,7 +12,7 @@ from uuid import uuid5
 
 from showhow.db.models import Run, Trace
 from showhow.db.run_spec import RunSpec
-from showhow.db.trace_record import TraceRecord
+from showhow.db.traces.trace_record import TraceRecord
 from showhow.fewshot_library.formats.format import (
     ExportLosses,
     ReadResult,

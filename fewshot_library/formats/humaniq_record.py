@@ -9,7 +9,7 @@ from typing import Any
 from uuid import UUID, uuid5
 
 from showhow.db.models import Project, Question, Step, Trace
-from showhow.db.trace_record import TraceRecord
+from showhow.db.traces.trace_record import TraceRecord
 from showhow.fewshot_library.formats.react_text import ReactTranscript, ReactTurn
 from showhow.fewshot_library.humaniq_names import HUMANIQ_TOOL_NAMES, SHOWHOW_TOOL_NAMES
 from showhow.guard.json_input import load_json, load_python_literal

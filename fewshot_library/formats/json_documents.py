@@ -15,7 +15,7 @@ from typing import Any, TextIO, TypeVar
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
 from showhow.db.serialization import field_values
-from showhow.db.trace_record import TraceRecord
+from showhow.db.traces.trace_record import TraceRecord
 from showhow.db.types import UnstorableValue, check_storable_text
 from showhow.fewshot_library.formats.format import (
     FormatError,

@@ -8,7 +8,7 @@ intermediate steps are read as well.
 
 from typing import Any
 
-from showhow.db.trace_record import TraceRecord
+from showhow.db.traces.trace_record import TraceRecord
 from showhow.fewshot_library.formats.chat import (
     DATA_LOSS,
     ERROR_LOSS,

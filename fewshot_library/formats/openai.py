@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from showhow.db.trace_record import TraceRecord
+from showhow.db.traces.trace_record import TraceRecord
 from showhow.fewshot_library.formats.chat import (
     TraceMessage,
     to_json_text,

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 
 from showhow.db.models import Run
 from showhow.db.serialization import ADDED_FIELDS, InvalidRecord, field_types
-from showhow.db.trace_record import TraceRecord
+from showhow.db.traces.trace_record import TraceRecord
 from showhow.db.types import Base
 from showhow.fewshot_library.formats.chat import trace_to_messages
 from showhow.fewshot_library.formats.conversations import decode_chat

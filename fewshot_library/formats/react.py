@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from showhow.db.models import Step
-from showhow.db.trace_record import TraceRecord
+from showhow.db.traces.trace_record import TraceRecord
 from showhow.fewshot_library.formats.chat import (
     CHAT_FIELDS,
     ChatTranscript,

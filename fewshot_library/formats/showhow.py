@@ -12,7 +12,7 @@ from uuid import UUID
 from showhow.db.former_configuration import read_record
 from showhow.db.models import Edit, Judgement, Project, Question, Run, Step, Trace
 from showhow.db.serialization import InvalidRecord, from_json_fields, to_json_fields
-from showhow.db.trace_record import TraceRecord
+from showhow.db.traces.trace_record import TraceRecord
 from showhow.db.types import Base
 from showhow.fewshot_library.formats.format import (
     FileHead,

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from showhow.db.models import SPAN_SKILL, Step
-from showhow.db.trace_record import TraceRecord
+from showhow.db.traces.trace_record import TraceRecord
 from showhow.fewshot_library.formats.chat import (
     CHAT_FIELDS,
     MessageToolCall,

@@ -11,7 +11,7 @@ from dataclasses import replace
 from itertools import takewhile
 from typing import Any
 
-from showhow.db.trace_record import TraceRecord
+from showhow.db.traces.trace_record import TraceRecord
 from showhow.fewshot_library.formats.chat import (
     CHAT_FIELDS,
     ChatTranscript,

@@ -10,7 +10,7 @@ from uuid import UUID
 import numpy as np
 
 from showhow.db.models import Step
-from showhow.db.recording import NewStep, apply_result, build_step
+from showhow.db.traces.recording import NewStep, apply_result, build_step
 from showhow.db.unanswerable import read_unanswerable
 from showhow.fiction.questions import wording
 from showhow.fiction.questions.evaluate import FACT_VALUE_KINDS

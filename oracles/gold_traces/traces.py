@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from showhow.db.models import GENERATED_REASONER, Project, Question, Run, Trace
-from showhow.db.question_record import QuestionRecord
+from showhow.db.questions.question_record import QuestionRecord
 from showhow.db.run_spec import RunResult, RunSpec
-from showhow.db.trace_record import TraceRecord
+from showhow.db.traces.trace_record import TraceRecord
 from showhow.db.types import utc_now
 from showhow.db.unanswerable import find_gold_reason
 from showhow.fiction.generator.articles import load_prose_style

@@ -13,8 +13,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from showhow.db.models import Trace
-from showhow.db.recording import TraceAnswers
-from showhow.db.trace_record import TraceRecord
+from showhow.db.traces.recording import TraceAnswers
+from showhow.db.traces.trace_record import TraceRecord
 from showhow.db.unanswerable import read_unanswerable
 from showhow.reasoners.answers.normalization import answers_equal, normalize_answer
 

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 from uuid import uuid4
 
-from showhow.db.answer_formats import AnswerKind, InvalidAnswer
 from showhow.db.models import Step
-from showhow.db.recording import TraceAnswers, apply_result, build_step
+from showhow.db.questions.answer_formats import AnswerKind, InvalidAnswer
+from showhow.db.traces.recording import TraceAnswers, apply_result, build_step
 from showhow.llm.client import ChatClient
 from showhow.llm.errors import ChatEmptyReply, ChatError, ChatInterrupted
 from showhow.llm.limitations import STOP_UNSUPPORTED, TOOLS_UNSUPPORTED

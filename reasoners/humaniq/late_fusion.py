@@ -5,7 +5,7 @@ from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field, replace
 
 from showhow.db.models import Step
-from showhow.db.recording import TraceAnswers
+from showhow.db.traces.recording import TraceAnswers
 from showhow.llm.client import ChatClient
 from showhow.llm.usage import Usage
 from showhow.reasoners.answers.extraction import NO_ANSWER

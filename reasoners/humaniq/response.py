@@ -13,7 +13,7 @@ from typing import Annotated, Any
 from pydantic import AliasChoices, BaseModel, BeforeValidator, Field
 
 from showhow.db.models import Step
-from showhow.db.recording import TraceAnswers
+from showhow.db.traces.recording import TraceAnswers
 from showhow.fewshot_library.formats.humaniq_record import format_input_line
 from showhow.llm.client import ChatClient
 from showhow.llm.errors import ChatError

@@ -11,9 +11,9 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
-from showhow.db.answer_formats import AnswerFormat, AnswerKind
 from showhow.db.models import Step
-from showhow.db.trace_record import TraceRecord
+from showhow.db.questions.answer_formats import AnswerFormat, AnswerKind
+from showhow.db.traces.trace_record import TraceRecord
 from showhow.db.types import load_json
 from showhow.db.unanswerable import read_unanswerable
 from showhow.fewshot_library.formats.chat import step_outcome_text

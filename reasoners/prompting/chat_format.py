@@ -8,9 +8,9 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from showhow.db.answer_formats import AnswerFormat
 from showhow.db.models import Step
-from showhow.db.projects import DEFAULT_INSTRUCTION
+from showhow.db.questions.answer_formats import AnswerFormat
+from showhow.db.questions.projects import DEFAULT_INSTRUCTION
 from showhow.fewshot_library.formats.chat import step_outcome_text
 from showhow.llm.structured_output import split_reasoning
 from showhow.llm.types import ChatReply, Message, ModelToolCall

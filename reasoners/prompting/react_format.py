@@ -3,8 +3,8 @@
 import re
 from collections.abc import Sequence
 
-from showhow.db.answer_formats import AnswerFormat
-from showhow.db.projects import DEFAULT_INSTRUCTION
+from showhow.db.questions.answer_formats import AnswerFormat
+from showhow.db.questions.projects import DEFAULT_INSTRUCTION
 from showhow.db.types import dump_json
 from showhow.db.unanswerable import UnanswerableReason, write_unanswerable
 from showhow.fewshot_library.formats.humaniq_record import parse_keyword_call

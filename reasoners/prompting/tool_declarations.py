@@ -12,9 +12,9 @@ from hashlib import sha256
 from importlib.resources import files
 from typing import Any
 
-from showhow.db.answer_formats import AnswerFormat, AnswerKind
-from showhow.db.projects import DEFAULT_INSTRUCTION
-from showhow.db.recording import TraceAnswers
+from showhow.db.questions.answer_formats import AnswerFormat, AnswerKind
+from showhow.db.questions.projects import DEFAULT_INSTRUCTION
+from showhow.db.traces.recording import TraceAnswers
 from showhow.db.unanswerable import UnanswerableReason, write_unanswerable
 from showhow.reasoners.answers.extraction import final_or_empty, join_answers, strip_answer_markup, strip_or_none
 from showhow.tools.tool import Tool

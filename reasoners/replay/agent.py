@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from showhow.db.recording import TraceAnswers
+from showhow.db.traces.recording import TraceAnswers
 from showhow.db.unanswerable import read_unanswerable
 from showhow.reasoners import provenance
 from showhow.reasoners.base import FinalAnswer, QuestionRefused, ReasonerGenerator, Task

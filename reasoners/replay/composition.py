@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-from showhow.db.trace_record import TraceRecord
+from showhow.db.traces.trace_record import TraceRecord
 from showhow.reasoners.mentions import DATE, WorldWords
 from showhow.reasoners.replay.calls import ReplayMoves
 from showhow.reasoners.replay.derivations import (

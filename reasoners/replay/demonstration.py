@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 from showhow.db.models import Step
-from showhow.db.trace_record import TraceRecord
+from showhow.db.traces.trace_record import TraceRecord
 from showhow.reasoners.provenance import (
     DATE_PATTERN,
     TYPED_ORIGIN,

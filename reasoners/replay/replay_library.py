@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any, TypeVar
 
-from showhow.db.trace_record import TraceRecord
+from showhow.db.traces.trace_record import TraceRecord
 from showhow.db.unanswerable import UnanswerableReason, write_unanswerable
 from showhow.reasoners.base import Task
 from showhow.reasoners.mentions import WorldWords

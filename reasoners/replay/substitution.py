@@ -11,9 +11,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from showhow.db.answer_formats import AnswerFormat, AnswerKind
 from showhow.db.models import Step
-from showhow.db.trace_record import TraceRecord
+from showhow.db.questions.answer_formats import AnswerFormat, AnswerKind
+from showhow.db.traces.trace_record import TraceRecord
 from showhow.db.types import load_json
 from showhow.reasoners.linking import complete_origins, iterate_origins
 from showhow.reasoners.provenance import (

@@ -17,7 +17,7 @@ from uuid import UUID
 from pydantic import BaseModel, ValidationError
 
 from showhow.db.models import SPAN_SKILL, Step
-from showhow.db.trace_record import TraceRecord
+from showhow.db.traces.trace_record import TraceRecord
 from showhow.llm.client import ChatClient
 from showhow.llm.errors import ChatEmptyReply, ChatInterrupted
 from showhow.llm.prompts import PromptTemplates

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from showhow.db.recording import TraceAnswers
+from showhow.db.traces.recording import TraceAnswers
 from showhow.db.unanswerable import UnanswerableReason, write_unanswerable
 from showhow.llm.structured_output import ReplyText
 from showhow.reasoners.answers.extraction import join_answers

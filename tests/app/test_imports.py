@@ -17,9 +17,9 @@ from showhow.app.cli.run import clear_leftovers
 from showhow.db import batches
 from showhow.db.database import Database, StoreError
 from showhow.db.models import Project, Question, Step, Trace, User
-from showhow.db.projects import create_project
-from showhow.db.question_record import QuestionRecord
-from showhow.db.users import register_user
+from showhow.db.people.users import register_user
+from showhow.db.questions.projects import create_project
+from showhow.db.questions.question_record import QuestionRecord
 from showhow.fewshot_library.formats import SHOWHOW
 from showhow.runs.services import Services
 from showhow.settings import Settings

@@ -62,7 +62,7 @@ assert "countWords" in str(prompt)
 def show_choice():
     from showhow.app.services import current_services
     from showhow.app.widgets.choices import choose_tools
-    from showhow.db.projects import find_project
+    from showhow.db.questions.projects import find_project
 
     with current_services().database.read() as session:
         project = find_project(session, "P")

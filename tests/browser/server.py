@@ -14,8 +14,8 @@ from pathlib import Path
 import psutil
 from filelock import FileLock
 
-from showhow.db import users
 from showhow.db.database import Database
+from showhow.db.people import users
 from tests.app.cli.in_process import run_in_process
 from tests.servers.loopback import free_port
 from tests.servers.preloaded import PreloadedProcess

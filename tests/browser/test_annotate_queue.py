@@ -8,8 +8,8 @@ import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
 from showhow.db.database import Database
-from showhow.db.projects import create_project
-from showhow.db.renaming import rename_project
+from showhow.db.questions.projects import create_project
+from showhow.db.removal.renaming import rename_project
 from tests.browser.annotator import Annotator
 from tests.browser.asker import Asker
 from tests.browser.server import Showhow

@@ -11,8 +11,8 @@ import pytest
 from playwright.sync_api import BrowserContext, Page, expect
 
 from showhow.app.widgets.notebook import STEPS_PER_PAGE
-from showhow.db import projects
 from showhow.db.database import Database
+from showhow.db.questions import projects
 from showhow.worlds.open import open_world
 from tests.browser.asker import LONG, Asker
 from tests.browser.librarian import Librarian

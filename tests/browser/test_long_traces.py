@@ -7,10 +7,12 @@ from uuid import UUID
 import pytest
 from playwright.sync_api import Page, expect
 
-from showhow.db import projects, recording, users
 from showhow.db.database import Database
 from showhow.db.models import Trace
-from showhow.db.recording import NewStep, StepResult
+from showhow.db.people import users
+from showhow.db.questions import projects
+from showhow.db.traces import recording
+from showhow.db.traces.recording import NewStep, StepResult
 from tests.browser.server import Showhow
 from tests.browser.settled import PATIENCE, settle
 

@@ -11,8 +11,8 @@ from playwright.sync_api import Page, expect
 from playwright.sync_api import TimeoutError as PlaywrightTimeoutError
 
 from showhow.db.run_spec import RunLimits
-from showhow.db.traces import load_trace
-from showhow.evaluation.gold_comparison import find_gold_reasoning
+from showhow.db.traces.traces import load_trace
+from showhow.evaluation.comparison.gold_comparison import find_gold_reasoning
 from showhow.fiction.questions.question_file import QUESTIONS_FILE, QuestionFile
 from showhow.oracles.skills import OracleResponder
 from showhow.reasoners.atomr.skills import PlanArgument, PlanReply

@@ -12,8 +12,8 @@ from websockets.exceptions import InvalidStatus
 from websockets.sync.client import connect
 
 from showhow.app.widgets.person import SECRET_FILE, confirmation_cookie
-from showhow.db import users
 from showhow.db.database import Database
+from showhow.db.people import users
 from tests.browser.server import Showhow
 from tests.browser.session import open_session
 from tests.browser.settled import PATIENCE, settle

@@ -8,11 +8,14 @@ from uuid import UUID
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from showhow.db import projects, recording, review, traces, users
 from showhow.db.database import Database
 from showhow.db.models import Question
-from showhow.db.recording import NewStep, StepResult, TraceAnswers
-from showhow.db.runs import trace_version
+from showhow.db.people import users
+from showhow.db.questions import projects
+from showhow.db.review import review
+from showhow.db.runs.runs import trace_version
+from showhow.db.traces import recording, traces
+from showhow.db.traces.recording import NewStep, StepResult, TraceAnswers
 from tests.browser.server import Showhow
 from tests.browser.settled import PATIENCE, settle
 from tests.browser.test_every_page import find_violations

@@ -7,9 +7,11 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from showhow.db import projects, recording, traces, users
 from showhow.db.database import Database
-from showhow.db.recording import NewStep, TraceAnswers
+from showhow.db.people import users
+from showhow.db.questions import projects
+from showhow.db.traces import recording, traces
+from showhow.db.traces.recording import NewStep, TraceAnswers
 from tests.browser.conftest import open_context
 from tests.browser.server import Showhow
 from tests.browser.settled import PATIENCE, settle

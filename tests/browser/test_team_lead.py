@@ -10,9 +10,12 @@ import openpyxl
 import pytest
 from playwright.sync_api import Page, WebSocket, expect
 
-from showhow.db import projects, recording, review, users
 from showhow.db.database import Database
-from showhow.db.recording import TraceAnswers
+from showhow.db.people import users
+from showhow.db.questions import projects
+from showhow.db.review import review
+from showhow.db.traces import recording
+from showhow.db.traces.recording import TraceAnswers
 from tests.browser.annotator import Annotator
 from tests.browser.server import Showhow
 from tests.browser.settled import PATIENCE, settle

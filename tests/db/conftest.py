@@ -11,10 +11,11 @@ from uuid import uuid4
 
 import pytest
 
-from showhow.db import projects, users
 from showhow.db.database import Database
 from showhow.db.models import Project, Question, User
-from showhow.db.schema import check_database, upgrade
+from showhow.db.people import users
+from showhow.db.questions import projects
+from showhow.db.storage.schema import check_database, upgrade
 from tests.servers.postgresql import PostgresqlServer
 
 KINDS = ["sqlite", "postgresql"]

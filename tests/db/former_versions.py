@@ -7,9 +7,9 @@ from typing import Any
 
 from sqlalchemy import ColumnClause, Insert, Text, column, delete, insert, inspect, select, table
 
-from showhow.db import traces
 from showhow.db.database import Database
-from showhow.db.schema import upgrade
+from showhow.db.storage.schema import upgrade
+from showhow.db.traces import traces
 from showhow.db.types import Base, ExactJson
 from showhow.fewshot_library.formats import FORMATS
 from showhow.fewshot_library.formats.format import TraceExport

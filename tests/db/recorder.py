@@ -14,8 +14,8 @@ from uuid import UUID
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from showhow.db import recording, traces
 from showhow.db.database import Database
+from showhow.db.traces import recording, traces
 
 LONGEST_LIFE = 0.04
 

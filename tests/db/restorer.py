@@ -13,10 +13,10 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from showhow.db import projects
 from showhow.db.database import Database
-from showhow.db.restore import restore_database
-from showhow.db.schema import check_database
+from showhow.db.questions import projects
+from showhow.db.storage.restore import restore_database
+from showhow.db.storage.schema import check_database
 
 
 def restore_and_die(url: str, backup: Path, life: float | None) -> None:

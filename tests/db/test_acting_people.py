@@ -14,31 +14,23 @@ import pytest
 from sqlalchemy.orm import Session
 
 from showhow import db
-from showhow.db import (
-    attempts,
-    leases,
-    libraries,
-    own_questions,
-    projects,
-    question_list,
-    recording,
-    renaming,
-    review,
-    runs,
-    traces,
-    users,
-)
-from showhow.db.answer_formats import AnswerFormat
 from showhow.db.database import Conflict, Database, StoreError
-from showhow.db.guideline_pictures import remove_picture, store_picture
-from showhow.db.merge import merge_trace
 from showhow.db.models import Project, Question, Run
-from showhow.db.projects import ProjectSettings
-from showhow.db.question_list import QuestionConditions
-from showhow.db.recording import NewStep, TraceAnswers
-from showhow.db.removal_kinds import Kind
-from showhow.db.removals import remove, restore
-from showhow.db.users import ADMIN, ANNOTATOR, REVIEWER, ROLES, ActingPerson
+from showhow.db.people import users
+from showhow.db.people.users import ADMIN, ANNOTATOR, REVIEWER, ROLES, ActingPerson
+from showhow.db.questions import own_questions, projects, question_list
+from showhow.db.questions.answer_formats import AnswerFormat
+from showhow.db.questions.guideline_pictures import remove_picture, store_picture
+from showhow.db.questions.projects import ProjectSettings
+from showhow.db.questions.question_list import QuestionConditions
+from showhow.db.removal import renaming
+from showhow.db.removal.removal_kinds import Kind
+from showhow.db.removal.removals import remove, restore
+from showhow.db.review import review
+from showhow.db.runs import attempts, leases, runs
+from showhow.db.storage.merge import merge_trace
+from showhow.db.traces import libraries, recording, traces
+from showhow.db.traces.recording import NewStep, TraceAnswers
 
 READING = set(
     "acting approval asked authorize build check count database describe find get group has hash is iterate latest "

@@ -5,8 +5,8 @@ import time
 
 import pytest
 
-from showhow.db.answer_formats import AnswerFormat, InvalidAnswer
 from showhow.db.database import Conflict
+from showhow.db.questions.answer_formats import AnswerFormat, InvalidAnswer
 
 pytestmark = pytest.mark.long
 

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 from sqlalchemy import text
 
-from showhow.db import recording
-from showhow.db.backup import back_up_database
 from showhow.db.database import Database, StoreError
-from showhow.db.schema import check_database, latest_revision
+from showhow.db.storage.backup import back_up_database
+from showhow.db.storage.schema import check_database, latest_revision
+from showhow.db.traces import recording
 
 
 def test_the_check_of_an_empty_database_says_to_upgrade(empty_database):

@@ -8,11 +8,11 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from showhow.db import comparisons
-from showhow.db.attempts import CORRECT_SCORE
-from showhow.db.comparisons import ORDERS, VERDICTS, ComparisonFilter
 from showhow.db.database import Database, RowNotFound
 from showhow.db.models import UNFINISHED_ENDINGS, Question
+from showhow.db.runs import comparisons
+from showhow.db.runs.attempts import CORRECT_SCORE
+from showhow.db.runs.comparisons import ORDERS, VERDICTS, ComparisonFilter
 from showhow.db.unanswerable import CANNOT_BE_ANSWERED, group_of_question, read_unanswerable, write_unanswerable
 from tests.fixtures.compared_runs import F1, ComparedRuns, StoredAnswer, draw_outcomes, make_questions
 

@@ -5,9 +5,11 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-from showhow.db import projects, recording, traces, users
 from showhow.db.database import Database
-from showhow.db.schema import check_database, upgrade
+from showhow.db.people import users
+from showhow.db.questions import projects
+from showhow.db.storage.schema import check_database, upgrade
+from showhow.db.traces import recording, traces
 
 DEATHS = 200
 

@@ -12,10 +12,12 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from showhow.db import projects, recording, users
 from showhow.db.database import Conflict, Database, RowNotFound, StoreError, StoreUnavailable
 from showhow.db.models import Project, User
-from showhow.db.schema import upgrade
+from showhow.db.people import users
+from showhow.db.questions import projects
+from showhow.db.storage.schema import upgrade
+from showhow.db.traces import recording
 
 
 @pytest.mark.parametrize("url", ["nonsense", "mysql://me@here/x", "sqlite://", "sqlite:///:memory:"])
@@ -275,7 +277,7 @@ _WRITER = f"""
 import sys
 sys.path.insert(0, {str(Path(__file__).parents[2])!r})
 from showhow.db.database import Database
-from showhow.db.projects import create_project
+from showhow.db.questions.projects import create_project
 address, name, writes, openings = *sys.argv[1:3], *map(int, sys.argv[3:])
 for opening in range(openings):
     store = Database(address)

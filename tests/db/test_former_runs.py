@@ -16,15 +16,16 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from sqlalchemy import select
 
-from showhow.db import traces, verifications
 from showhow.db.database import Database
 from showhow.db.former_configuration import FormerRun, read_run, read_trace
-from showhow.db.merge import merge_trace
 from showhow.db.models import Run, Trace
 from showhow.db.run_spec import RunLimits, RunResult, RunSpec
-from showhow.db.schema import check_database, downgrade, upgrade
-from showhow.evaluation.scoring import load_verification_report
-from showhow.evaluation.verify import ExecutionOptions, run_verification
+from showhow.db.runs import verifications
+from showhow.db.storage.merge import merge_trace
+from showhow.db.storage.schema import check_database, downgrade, upgrade
+from showhow.db.traces import traces
+from showhow.evaluation.scoring.scoring import load_verification_report
+from showhow.evaluation.verification.verify import ExecutionOptions, run_verification
 from showhow.fewshot_library.formats.showhow import read_records, record_to_json
 from showhow.runs.resume import resume_run
 from showhow.runs.services import Services

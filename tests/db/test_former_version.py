@@ -11,13 +11,17 @@ from uuid import UUID, uuid4
 import pytest
 from sqlalchemy import insert, select
 
-from showhow.db import libraries, projects, queue, review_queue, traces, users, verifications
 from showhow.db.database import Database
-from showhow.db.merge import merge_trace
 from showhow.db.models import Run, Step, Trace
+from showhow.db.people import users
+from showhow.db.questions import projects
+from showhow.db.review import queue, review_queue
+from showhow.db.review.tool_report import ToolCallFilter, build_tool_report
 from showhow.db.run_spec import DemonstrationReference
-from showhow.db.schema import check_database, downgrade, upgrade
-from showhow.db.tool_report import ToolCallFilter, build_tool_report
+from showhow.db.runs import verifications
+from showhow.db.storage.merge import merge_trace
+from showhow.db.storage.schema import check_database, downgrade, upgrade
+from showhow.db.traces import libraries, traces
 from showhow.db.types import Base
 from showhow.fewshot_library.formats.showhow import read_records, record_to_json
 from tests.db.former_versions import FORMER, Rows, export, fill, insert_into, load_rows, read_rows

@@ -3,9 +3,11 @@
 import pytest
 from sqlalchemy import event
 
-from showhow.db import projects, recording, traces, users
 from showhow.db.database import Database, StoreFull
-from showhow.db.schema import check_database, upgrade
+from showhow.db.people import users
+from showhow.db.questions import projects
+from showhow.db.storage.schema import check_database, upgrade
+from showhow.db.traces import recording, traces
 from tests.db.conftest import full_disk
 
 STEP = recording.NewStep("a thought that takes some room " * 300, "read", {"title": "Quay"})

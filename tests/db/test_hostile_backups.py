@@ -16,11 +16,11 @@ import psycopg
 import pytest
 from sqlalchemy import text
 
-from showhow.db.backup import back_up_database
 from showhow.db.database import Database, StoreError, StoreUnavailable
-from showhow.db.foreign_objects import SQLITE_SCHEMA, Schema, describe_sqlite
-from showhow.db.restore import restore_database
-from showhow.db.schema import check_database, upgrade
+from showhow.db.storage.backup import back_up_database
+from showhow.db.storage.foreign_objects import SQLITE_SCHEMA, Schema, describe_sqlite
+from showhow.db.storage.restore import restore_database
+from showhow.db.storage.schema import check_database, upgrade
 from tests.db.test_restore import add_project, client_programs, names  # noqa: F401 - a fixture
 from tests.servers.postgresql import PostgresqlServer
 

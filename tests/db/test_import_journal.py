@@ -3,10 +3,11 @@
 import pytest
 from sqlalchemy import select
 
-from showhow.db import queue, removals
-from showhow.db.import_journal import ImportJournal
 from showhow.db.models import Attempt, Project, Question, Run, Score, Trace
-from showhow.db.removal_kinds import Kind
+from showhow.db.removal import removals
+from showhow.db.removal.removal_kinds import Kind
+from showhow.db.review import queue
+from showhow.db.storage.import_journal import ImportJournal
 from tests.fixtures.compared_runs import make_questions
 
 

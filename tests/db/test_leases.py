@@ -7,14 +7,14 @@ from typing import Any
 import psycopg
 import pytest
 
-from showhow.db import attempts, leases, runs
-from showhow.db.attempts import MetricScore
 from showhow.db.database import Conflict, Database, StoreUnavailable
-from showhow.db.leases import CallPermission, Lease, Taker, WorkerRun
-from showhow.db.model_calls import ModelRequest, begin_model_call
 from showhow.db.models import Attempt, Run
-from showhow.db.runs import RunOutcome
-from showhow.db.verifications import VERIFICATION_NAME
+from showhow.db.runs import attempts, leases, runs
+from showhow.db.runs.attempts import MetricScore
+from showhow.db.runs.leases import CallPermission, Lease, Taker, WorkerRun
+from showhow.db.runs.runs import RunOutcome
+from showhow.db.runs.verifications import VERIFICATION_NAME
+from showhow.db.traces.model_calls import ModelRequest, begin_model_call
 
 HERE, THERE = Taker("here:1:1", for_workers=True), Taker("there:2:2", for_workers=True)
 

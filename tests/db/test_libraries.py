@@ -2,9 +2,12 @@
 
 import pytest
 
-from showhow.db import recording, review, traces
 from showhow.db.database import Conflict, RowNotFound
-from showhow.db.libraries import (
+from showhow.db.models import Library, Question, Trace
+from showhow.db.review import review
+from showhow.db.runs.runs import trace_version
+from showhow.db.traces import recording, traces
+from showhow.db.traces.libraries import (
     MODELS,
     PEOPLE,
     DemonstrationFilter,
@@ -20,8 +23,6 @@ from showhow.db.libraries import (
     load_demonstrations,
     store_version,
 )
-from showhow.db.models import Library, Question, Trace
-from showhow.db.runs import trace_version
 
 
 def recorded(scene, question, tools, *, stars=(), status="approved"):

@@ -6,14 +6,17 @@ from uuid import UUID
 
 import pytest
 
-from showhow.db import projects, queue, recording, review, traces, users
 from showhow.db.database import Database, StoreError
-from showhow.db.merge import MergePreview, merge_trace
 from showhow.db.models import Question
-from showhow.db.recording import NewStep, StepResult, TraceAnswers
-from showhow.db.runs import trace_version
-from showhow.db.schema import upgrade
-from showhow.db.trace_record import TraceRecord
+from showhow.db.people import users
+from showhow.db.questions import projects
+from showhow.db.review import queue, review
+from showhow.db.runs.runs import trace_version
+from showhow.db.storage.merge import MergePreview, merge_trace
+from showhow.db.storage.schema import upgrade
+from showhow.db.traces import recording, traces
+from showhow.db.traces.recording import NewStep, StepResult, TraceAnswers
+from showhow.db.traces.trace_record import TraceRecord
 
 
 @pytest.fixture

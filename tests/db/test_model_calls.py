@@ -5,9 +5,12 @@ from typing import Any
 import pytest
 from sqlalchemy import func, select
 
-from showhow.db import queue, recording, runs, traces
 from showhow.db.database import Conflict, Database, RowNotFound, StoreError
-from showhow.db.model_calls import (
+from showhow.db.models import ModelCall, Run, Trace
+from showhow.db.review import queue
+from showhow.db.runs import runs
+from showhow.db.traces import recording, traces
+from showhow.db.traces.model_calls import (
     PIECE_CHARACTERS,
     ModelReply,
     ModelRequest,
@@ -21,8 +24,7 @@ from showhow.db.model_calls import (
     model_call_of_step,
     withdraw_model_call,
 )
-from showhow.db.models import ModelCall, Run, Trace
-from showhow.db.recording import NewStep
+from showhow.db.traces.recording import NewStep
 from showhow.guard.redaction import REMOVED, redactor_of
 
 SYSTEM = {"role": "system", "content": "You answer questions. " * 1000}

@@ -5,14 +5,16 @@ from zoneinfo import ZoneInfo
 
 from sqlalchemy import update
 
-from showhow.db import person_answers, projects, queue, recording, review, traces
-from showhow.db.gold_visibility import is_gold_of_world_visible, is_gold_visible
 from showhow.db.models import Trace
-from showhow.db.person_answers import AnswerConditions
-from showhow.db.recording import TraceAnswers
-from showhow.db.runs import trace_version
+from showhow.db.people.gold_visibility import is_gold_of_world_visible, is_gold_visible
+from showhow.db.people.users import ActingPerson
+from showhow.db.questions import person_answers, projects
+from showhow.db.questions.person_answers import AnswerConditions
+from showhow.db.review import queue, review
+from showhow.db.runs.runs import trace_version
+from showhow.db.traces import recording, traces
+from showhow.db.traces.recording import TraceAnswers
 from showhow.db.unanswerable import write_unanswerable
-from showhow.db.users import ActingPerson
 
 COMPLETED_ANSWERS = AnswerConditions()
 

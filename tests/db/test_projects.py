@@ -4,11 +4,12 @@ from dataclasses import replace
 
 import pytest
 
-from showhow.db import projects, users
-from showhow.db.answer_formats import AnswerFormat, AnswerKind
 from showhow.db.database import Conflict, Database, RowNotFound
-from showhow.db.projects import MAX_OVERLAP, ProjectSettings, QuestionImportCounts
-from showhow.db.question_index import QuestionIndex
+from showhow.db.people import users
+from showhow.db.questions import projects
+from showhow.db.questions.answer_formats import AnswerFormat, AnswerKind
+from showhow.db.questions.projects import MAX_OVERLAP, ProjectSettings, QuestionImportCounts
+from showhow.db.questions.question_index import QuestionIndex
 from showhow.db.types import join_attachments
 from showhow.guard.redaction import redactor_of
 

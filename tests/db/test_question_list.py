@@ -5,11 +5,14 @@ from datetime import timedelta
 import pytest
 from sqlalchemy import event, select, update
 
-from showhow.db import projects, question_list, queue, recording, users
 from showhow.db.database import Conflict, Database
 from showhow.db.models import Assignment, Question
-from showhow.db.question_list import QuestionConditions
-from showhow.db.recording import TraceAnswers
+from showhow.db.people import users
+from showhow.db.questions import projects, question_list
+from showhow.db.questions.question_list import QuestionConditions
+from showhow.db.review import queue
+from showhow.db.traces import recording
+from showhow.db.traces.recording import TraceAnswers
 from showhow.db.types import MAX_TAGS, utc_now
 
 ALL = QuestionConditions()

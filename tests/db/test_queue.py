@@ -6,13 +6,17 @@ from uuid import uuid4
 
 import pytest
 
-from showhow.db import own_questions, projects, queue, recording, removals, review, traces, users
 from showhow.db.database import Conflict, RowNotFound
 from showhow.db.models import Assignment, Project, Question, Trace
-from showhow.db.projects import find_assignment, reserve_question
-from showhow.db.recording import TraceAnswers
-from showhow.db.removal_kinds import Kind
-from showhow.db.runs import trace_version
+from showhow.db.people import users
+from showhow.db.questions import own_questions, projects
+from showhow.db.questions.projects import find_assignment, reserve_question
+from showhow.db.removal import removals
+from showhow.db.removal.removal_kinds import Kind
+from showhow.db.review import queue, review
+from showhow.db.runs.runs import trace_version
+from showhow.db.traces import recording, traces
+from showhow.db.traces.recording import TraceAnswers
 from showhow.db.types import utc_now
 
 

@@ -7,11 +7,12 @@ from uuid import UUID
 import pytest
 from sqlalchemy import select
 
-from showhow.db import queue, recording, review, review_queue, traces
 from showhow.db.database import Conflict, RowNotFound, StoreError
 from showhow.db.models import Step, Trace
-from showhow.db.recording import NewStep, PageCounter, StepResult, TraceAnswers
-from showhow.db.runs import trace_version
+from showhow.db.review import queue, review, review_queue
+from showhow.db.runs.runs import trace_version
+from showhow.db.traces import recording, traces
+from showhow.db.traces.recording import NewStep, PageCounter, StepResult, TraceAnswers
 from showhow.db.types import MAX_JSON_CHARACTERS, MAX_TEXT_CHARACTERS
 
 FOUND = StepResult("three hits", {"hits": [{"title": "Quay"}]}, None, 0.02)

@@ -10,12 +10,14 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, rule
 
-from showhow.db import projects, recording, users
-from showhow.db import traces as forking
-from showhow.db import traces as reading
 from showhow.db.database import Conflict, Database, RowNotFound
 from showhow.db.models import Trace
-from showhow.db.schema import check_database, upgrade
+from showhow.db.people import users
+from showhow.db.questions import projects
+from showhow.db.storage.schema import check_database, upgrade
+from showhow.db.traces import recording
+from showhow.db.traces import traces as forking
+from showhow.db.traces import traces as reading
 from tests.examples import examples
 
 TEXTS = st.text(st.characters(exclude_characters="\x00", exclude_categories=("Cs",)), max_size=20)

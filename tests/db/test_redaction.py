@@ -9,12 +9,12 @@ from uuid import UUID, uuid4
 import pytest
 from sqlalchemy import Column, MetaData, Table, select, text, update
 
-from showhow.db import leases, libraries, model_calls, rate_limits, recording, users  # noqa: F401 - so that tables are known
 from showhow.db.database import Database
 from showhow.db.models import User
-from showhow.db.schema import check_database
+from showhow.db.people import users
 from showhow.db.serialization import insert_rows
-from showhow.db.stored_secrets import remove_secrets
+from showhow.db.storage.schema import check_database
+from showhow.db.storage.stored_secrets import remove_secrets
 from showhow.db.types import Base, ExactJson, ExactText, TagList, UtcDateTime, ValueJson
 from showhow.guard.redaction import REMOVED, redactor_of
 

@@ -6,17 +6,22 @@ from typing import Any
 import pytest
 from sqlalchemy import func, select
 
-from showhow.db import comparisons, leases, libraries, projects, purging, queue, removals, renaming, traces, users
 from showhow.db.database import Conflict, RowNotFound
-from showhow.db.libraries import DemonstrationFilter
-from showhow.db.merge import merge_trace
 from showhow.db.models import Attempt, Project, Question, Run, Step, Trace
-from showhow.db.removal_kinds import KEPT_DAYS, Kind
+from showhow.db.people import users
+from showhow.db.questions import projects
+from showhow.db.removal import purging, removals, renaming
+from showhow.db.removal.removal_kinds import KEPT_DAYS, Kind
 from showhow.db.removed_rows import REMOVABLE, WITH_REMOVED
+from showhow.db.review import queue
 from showhow.db.run_spec import RunSpec
+from showhow.db.runs import comparisons, leases
+from showhow.db.runs.verifications import list_outcomes, list_verifications
 from showhow.db.serialization import field_values
+from showhow.db.storage.merge import merge_trace
+from showhow.db.traces import libraries, traces
+from showhow.db.traces.libraries import DemonstrationFilter
 from showhow.db.types import utc_now
-from showhow.db.verifications import list_outcomes, list_verifications
 from tests.db.test_libraries import recorded
 from tests.fixtures.compared_runs import F1, make_questions
 

@@ -4,12 +4,11 @@ from uuid import UUID
 
 import pytest
 
-from showhow.db import recording, review, users
 from showhow.db.database import Conflict, Database
-from showhow.db.libraries import DemonstrationFilter, count_demonstrations, store_version
-from showhow.db.projects import add_question, create_project, list_questions
-from showhow.db.recording import NewStep, StepResult, TraceAnswers
-from showhow.db.repetitions import (
+from showhow.db.people import users
+from showhow.db.questions.projects import add_question, create_project, list_questions
+from showhow.db.review import review
+from showhow.db.runs.repetitions import (
     NEEDS_LINK,
     OTHER_NAMES,
     Repetition,
@@ -19,8 +18,11 @@ from showhow.db.repetitions import (
     read_repetition,
     store_repetition,
 )
-from showhow.db.trace_record import NOT_TRIED, list_changes
-from showhow.db.traces import load_trace
+from showhow.db.traces import recording
+from showhow.db.traces.libraries import DemonstrationFilter, count_demonstrations, store_version
+from showhow.db.traces.recording import NewStep, StepResult, TraceAnswers
+from showhow.db.traces.trace_record import NOT_TRIED, list_changes
+from showhow.db.traces.traces import load_trace
 from showhow.runs.ask import FreeQuestion
 
 TRIED = Repetition(OTHER_NAMES, (Trial("Who lives in Basel?", "Cora Berg"),))

@@ -14,12 +14,12 @@ from pathlib import Path
 import pytest
 from sqlalchemy import create_engine, text
 
-from showhow.db import projects
-from showhow.db.backup import back_up_database
 from showhow.db.database import Database, StoreError, StoreUnavailable
-from showhow.db.restore import remove_abandoned_copy, restore_database
-from showhow.db.schema import check_database, current_revision, downgrade, latest_revision, upgrade
+from showhow.db.questions import projects
 from showhow.db.sqlite_files import commit_restored_file, restore_lock
+from showhow.db.storage.backup import back_up_database
+from showhow.db.storage.restore import remove_abandoned_copy, restore_database
+from showhow.db.storage.schema import check_database, current_revision, downgrade, latest_revision, upgrade
 from tests.db.conftest import full_disk
 
 pytestmark = pytest.mark.long
@@ -126,7 +126,7 @@ def test_a_linked_database_is_restored_beside_the_file_that_the_link_leads_to(tm
 def other_process(database: Database) -> Iterator["subprocess.Popen[str]"]:
     """A process that has read the database, keeps its connection and does nothing; it ends with its stdin."""
     program = (
-        "import sys; from showhow.db.database import Database; from showhow.db.schema import current_revision;"
+        "import sys; from showhow.db.database import Database; from showhow.db.storage.schema import current_revision;"
         "store = Database(sys.argv[1]); print(current_revision(store), flush=True); sys.stdin.read()"
     )
     process = subprocess.Popen(
@@ -257,7 +257,7 @@ def test_a_restore_killed_at_any_moment_leaves_a_whole_database(database: Databa
     restore_database(database, backup)
     assert [path.name for path in tmp_path.iterdir() if path.name.startswith((".showhow.db.restor",))] in (
         [],
-        [".showhow.db.restore-lock"],
+        [".showhow.db.storage.restore-lock"],
     )
 
 
@@ -279,7 +279,7 @@ def test_a_full_disk_replaces_nothing(database: Database, backup: Path, tmp_path
                 attempt()
     assert names(store) == ["first", "second"]
     store.close()
-    assert sorted(path.name for path in folder.iterdir()) == [".showhow.db.restore-lock", "showhow.db"]
+    assert sorted(path.name for path in folder.iterdir()) == [".showhow.db.storage.restore-lock", "showhow.db"]
 
 
 @pytest.mark.parametrize("database", SQLITE, indirect=True)

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from sqlalchemy import insert, select
 
-from showhow.db.backup import back_up_database
 from showhow.db.database import Database
 from showhow.db.models import Edit, Project, Question, Step, Trace, User
-from showhow.db.restore import restore_database
 from showhow.db.serialization import field_values
+from showhow.db.storage.backup import back_up_database
+from showhow.db.storage.restore import restore_database
 from showhow.db.types import Base
 from tests.db.test_restore import client_programs  # noqa: F401 - a fixture
 

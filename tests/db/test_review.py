@@ -6,13 +6,16 @@ from uuid import UUID
 import pytest
 from sqlalchemy import select
 
-from showhow.db import question_list, queue, recording, review, review_queue, traces, users
 from showhow.db.database import Conflict
 from showhow.db.models import Draft, Trace, User
-from showhow.db.recording import NewStep, TraceAnswers
-from showhow.db.review_queue import EVERYBODY, ReviewFilter
-from showhow.db.runs import trace_version
-from showhow.db.trace_record import list_changes
+from showhow.db.people import users
+from showhow.db.questions import question_list
+from showhow.db.review import queue, review, review_queue
+from showhow.db.review.review_queue import EVERYBODY, ReviewFilter
+from showhow.db.runs.runs import trace_version
+from showhow.db.traces import recording, traces
+from showhow.db.traces.recording import NewStep, TraceAnswers
+from showhow.db.traces.trace_record import list_changes
 
 
 def submit(scene: Any, number: int, author: User, answer: str, parent: UUID | None = None) -> UUID:

@@ -2,11 +2,11 @@
 
 import pytest
 
-from showhow.db import runs
-from showhow.db.model_calls import ModelRequest, begin_model_call
 from showhow.db.models import Run, Trace
-from showhow.db.recording import NewStep, begin_step
-from showhow.db.runs import ASK_RUN_NAME, RunOutcome, finish_runs_without_drafts, list_unfinished_traces
+from showhow.db.runs import runs
+from showhow.db.runs.runs import ASK_RUN_NAME, RunOutcome, finish_runs_without_drafts, list_unfinished_traces
+from showhow.db.traces.model_calls import ModelRequest, begin_model_call
+from showhow.db.traces.recording import NewStep, begin_step
 
 
 @pytest.fixture

@@ -10,10 +10,17 @@ from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from sqlalchemy import inspect, text
 
-from showhow.db import projects
 from showhow.db.database import Database, StoreUnavailable
-from showhow.db.foreign_objects import digest_schema
-from showhow.db.schema import SQLITE_AT_HEAD, current_revision, downgrade, expected_sqlite, latest_revision, upgrade
+from showhow.db.questions import projects
+from showhow.db.storage.foreign_objects import digest_schema
+from showhow.db.storage.schema import (
+    SQLITE_AT_HEAD,
+    current_revision,
+    downgrade,
+    expected_sqlite,
+    latest_revision,
+    upgrade,
+)
 from showhow.db.types import Base
 
 
@@ -73,7 +80,7 @@ def test_programs_that_start_at_once_upgrade_once(tmp_path):
 
 def test_the_upgrade_works_in_any_folder_and_loads_no_heavy_libraries(tmp_path):
     script = (
-        "import sys; from showhow.db.database import Database; from showhow.db.schema import upgrade;"
+        "import sys; from showhow.db.database import Database; from showhow.db.storage.schema import upgrade;"
         f"upgrade(Database('sqlite:///{tmp_path / 'x.db'}'));"
         "heavy = {'torch', 'langchain_core', 'numpy', 'tantivy', 'streamlit'} & set(sys.modules);"
         "assert not heavy, heavy"

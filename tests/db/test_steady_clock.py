@@ -7,9 +7,10 @@ import pytest
 from sqlalchemy import update
 from uuid_utils.compat import uuid7
 
-from showhow.db import queue, recording, review
 from showhow.db.models import Judgement, Step
-from showhow.db.runs import trace_version
+from showhow.db.review import queue, review
+from showhow.db.runs.runs import trace_version
+from showhow.db.traces import recording
 from showhow.db.types import id_after, seconds_since, utc_now
 
 HOUR = timedelta(hours=1)

@@ -6,15 +6,16 @@ from uuid import UUID
 
 import pytest
 
-from showhow.db import recording, review, traces
 from showhow.db.database import Conflict, Database, RowNotFound
-from showhow.db.merge import merge_trace
 from showhow.db.models import Step
-from showhow.db.recording import NewStep, StepResult, TraceAnswers
-from showhow.db.review import STEP_NOTE_KINDS
-from showhow.db.runs import trace_version
-from showhow.db.schema import upgrade
-from showhow.db.tool_report import NotedStep, ToolCallFilter, build_tool_report
+from showhow.db.review import review
+from showhow.db.review.review import STEP_NOTE_KINDS
+from showhow.db.review.tool_report import NotedStep, ToolCallFilter, build_tool_report
+from showhow.db.runs.runs import trace_version
+from showhow.db.storage.merge import merge_trace
+from showhow.db.storage.schema import upgrade
+from showhow.db.traces import recording, traces
+from showhow.db.traces.recording import NewStep, StepResult, TraceAnswers
 from showhow.fewshot_library.formats.showhow import record_from_json, record_to_json
 
 

@@ -5,13 +5,14 @@ from typing import Any
 
 import pytest
 
-from showhow.db import recording, runs, traces
 from showhow.db.database import Conflict, Database
-from showhow.db.merge import merge_trace
 from showhow.db.models import Run, Step, Trace
-from showhow.db.recording import NewStep, StepResult, TraceAnswers
-from showhow.db.runs import RunOutcome
-from showhow.db.schema import upgrade
+from showhow.db.runs import runs
+from showhow.db.runs.runs import RunOutcome
+from showhow.db.storage.merge import merge_trace
+from showhow.db.storage.schema import upgrade
+from showhow.db.traces import recording, traces
+from showhow.db.traces.recording import NewStep, StepResult, TraceAnswers
 
 PLAN = NewStep("two parts", node="0", skill="decompose/1", data={"parts": ["a", "b"]}, open=True)
 RESULT = StepResult("both", {"answer": "Ada"}, None, None)

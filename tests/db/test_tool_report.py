@@ -11,16 +11,24 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import delete, event
 
-from showhow.db import projects, recording, removals
-from showhow.db import traces as forking
-from showhow.db import traces as reading
 from showhow.db.database import Database
-from showhow.db.libraries import MODELS, PEOPLE
 from showhow.db.models import Project, Question, Step, Trace
-from showhow.db.removal_kinds import Kind
-from showhow.db.schema import upgrade
+from showhow.db.questions import projects
+from showhow.db.removal import removals
+from showhow.db.removal.removal_kinds import Kind
+from showhow.db.review.tool_report import (
+    LATENCY_BUCKET_BOUNDS,
+    ToolCallFilter,
+    ToolReport,
+    ToolStatistics,
+    build_tool_report,
+)
 from showhow.db.serialization import field_values, insert_rows
-from showhow.db.tool_report import LATENCY_BUCKET_BOUNDS, ToolCallFilter, ToolReport, ToolStatistics, build_tool_report
+from showhow.db.storage.schema import upgrade
+from showhow.db.traces import recording
+from showhow.db.traces import traces as forking
+from showhow.db.traces import traces as reading
+from showhow.db.traces.libraries import MODELS, PEOPLE
 from tests.examples import examples
 
 START = datetime(2026, 3, 1, tzinfo=UTC)

@@ -2,11 +2,12 @@
 
 from typing import Any
 
-from showhow.db import recording, review, traces
 from showhow.db.models import Trace
-from showhow.db.recording import NewStep, StepResult, TraceAnswers
-from showhow.db.runs import trace_version
-from showhow.db.trace_record import TraceChange, list_changes
+from showhow.db.review import review
+from showhow.db.runs.runs import trace_version
+from showhow.db.traces import recording, traces
+from showhow.db.traces.recording import NewStep, StepResult, TraceAnswers
+from showhow.db.traces.trace_record import TraceChange, list_changes
 
 
 def change(scene: Any, trace: Trace, function: Any, *arguments: Any, **options: Any) -> Any:

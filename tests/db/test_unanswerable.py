@@ -3,11 +3,11 @@
 import pytest
 from sqlalchemy import select
 
-from showhow.db import recording
-from showhow.db.answer_formats import AnswerFormat, InvalidAnswer
 from showhow.db.models import Trace
-from showhow.db.recording import NewStep, StepResult, TraceAnswers
-from showhow.db.runs import trace_version
+from showhow.db.questions.answer_formats import AnswerFormat, InvalidAnswer
+from showhow.db.runs.runs import trace_version
+from showhow.db.traces import recording
+from showhow.db.traces.recording import NewStep, StepResult, TraceAnswers
 from showhow.db.unanswerable import (
     CANNOT_BE_ANSWERED,
     UnanswerableReason,

@@ -4,12 +4,15 @@ import threading
 
 import pytest
 
-from showhow.db import libraries, queue, recording, review, runs, traces, users
 from showhow.db.database import Conflict, RowNotFound
-from showhow.db.merge import merge_trace
 from showhow.db.models import User
-from showhow.db.recording import NewStep, StepResult, TraceAnswers
-from showhow.db.runs import trace_version
+from showhow.db.people import users
+from showhow.db.review import queue, review
+from showhow.db.runs import runs
+from showhow.db.runs.runs import trace_version
+from showhow.db.storage.merge import merge_trace
+from showhow.db.traces import libraries, recording, traces
+from showhow.db.traces.recording import NewStep, StepResult, TraceAnswers
 
 
 def submitted_trace(scene, author):

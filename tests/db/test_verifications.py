@@ -5,33 +5,25 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import select
 
-from showhow.db import (
-    attempts,
-    batches,
-    leases,
-    model_calls,
-    projects,
-    recording,
-    review,
-    review_queue,
-    runs,
-    traces,
-    verifications,
-)
-from showhow.db.attempts import MetricScore
+from showhow.db import batches
 from showhow.db.database import Conflict, RowNotFound
-from showhow.db.leases import Taker
-from showhow.db.libraries import MODELS
 from showhow.db.models import Attempt, Question, Run
-from showhow.db.projects import reserve_question
-from showhow.db.recording import TraceAnswers
-from showhow.db.review_queue import ReviewFilter
+from showhow.db.questions import projects
+from showhow.db.questions.projects import reserve_question
+from showhow.db.review import review, review_queue
+from showhow.db.review.review_queue import ReviewFilter
 from showhow.db.run_spec import RunSpec
-from showhow.db.runs import RunOutcome, trace_version
+from showhow.db.runs import attempts, leases, runs, verifications
+from showhow.db.runs.attempts import MetricScore
+from showhow.db.runs.leases import Taker
+from showhow.db.runs.runs import RunOutcome, trace_version
+from showhow.db.runs.verifications import VERIFICATION_NAME, VerificationOutcome
+from showhow.db.traces import model_calls, recording, traces
+from showhow.db.traces.libraries import MODELS
+from showhow.db.traces.recording import TraceAnswers
 from showhow.db.unanswerable import CANNOT_BE_ANSWERED, UnanswerableReason, write_unanswerable
-from showhow.db.verifications import VERIFICATION_NAME, VerificationOutcome
 from showhow.evaluation.metrics import METRICS, Metric
-from showhow.evaluation.scoring import load_figures
+from showhow.evaluation.scoring.scoring import load_figures
 from showhow.llm.usage import Usage
 
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from showhow.evaluation.answer_notation import DateNotations
 from showhow.evaluation.datasets import read_questions
+from showhow.evaluation.scoring.answer_notation import DateNotations
 from showhow.reasoners.answers.dates_and_numbers import DateNotation
 from tests.app.cli.in_process import run_in_process
 from tests.servers.model import ModelServer, Request, Says

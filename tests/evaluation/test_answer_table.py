@@ -10,15 +10,17 @@ from pathlib import Path
 import openpyxl
 import pytest
 
-from showhow.db import projects, recording, users
 from showhow.db.database import Database
 from showhow.db.models import Project
-from showhow.db.person_answers import AnswerConditions
-from showhow.db.question_record import QuestionRecord
-from showhow.db.recording import TraceAnswers
-from showhow.db.schema import upgrade
-from showhow.db.users import ActingPerson
-from showhow.evaluation.answer_table import PERSON_ANSWER_COLUMNS, iterate_person_answers, write_answer_table
+from showhow.db.people import users
+from showhow.db.people.users import ActingPerson
+from showhow.db.questions import projects
+from showhow.db.questions.person_answers import AnswerConditions
+from showhow.db.questions.question_record import QuestionRecord
+from showhow.db.storage.schema import upgrade
+from showhow.db.traces import recording
+from showhow.db.traces.recording import TraceAnswers
+from showhow.evaluation.comparison.answer_table import PERSON_ANSWER_COLUMNS, iterate_person_answers, write_answer_table
 
 FORMULAS = ["=1+1", "+49 30", "-2", "@cmd", "＝1+1", '=HYPERLINK("http://x.example")']
 EVERYTHING = AnswerConditions(None)

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from showhow.evaluation.bounded_scoring import SHORT_CHARACTERS, score_within_limits
 from showhow.evaluation.metrics import DATASET_METRICS, METRICS, score_by_metric
 from showhow.evaluation.metrics.metric import Case, DatasetMetric, Unscorable, split_answers
-from showhow.evaluation.predictions import read_cases, score_cases
+from showhow.evaluation.scoring.bounded_scoring import SHORT_CHARACTERS, score_within_limits
+from showhow.evaluation.scoring.predictions import read_cases, score_cases
 from showhow.guard.worker import WorkLimits, run_bounded
 from showhow.reasoners.answers import normalization
 from showhow.reasoners.answers.dates_and_numbers import read_days
@@ -97,7 +97,7 @@ def test_a_prediction_that_cannot_be_scored_in_time_is_unscorable_and_the_others
     file = tmp_path / "rows.jsonl"
     file.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     metric = DATASET_METRICS["f1"]
-    monkeypatch.setattr("showhow.evaluation.bounded_scoring.SCORING_LIMITS", WorkLimits(seconds=0.001))
+    monkeypatch.setattr("showhow.evaluation.scoring.bounded_scoring.SCORING_LIMITS", WorkLimits(seconds=0.001))
     report = score_cases(read_cases(file, None, metric), metric, file)
     assert (report["value"], report["value_of_scored"], report["unscored"], report["wrong"]) == (None, 1, 1, 0)
     assert next(iter(report["unscored_because"])).startswith("the answer could not be scored: it was stopped at its")

@@ -19,12 +19,12 @@ from statsmodels.regression.linear_model import OLS
 from statsmodels.stats.contingency_tables import mcnemar
 from statsmodels.stats.multitest import multipletests
 
-from showhow.db.comparisons import MetricVersion
 from showhow.db.database import Conflict, Database
 from showhow.db.models import UNFINISHED_ENDINGS, Attempt, Question, Trace
 from showhow.db.run_spec import RunResult
-from showhow.db.schema import upgrade
-from showhow.evaluation.comparison import (
+from showhow.db.runs.comparisons import MetricVersion
+from showhow.db.storage.schema import upgrade
+from showhow.evaluation.comparison.comparison import (
     METRIC_DIFFERS,
     MODEL_DIFFERS,
     NO_SHARED_QUESTIONS,
@@ -37,14 +37,14 @@ from showhow.evaluation.comparison import (
     describe_runs,
     list_metrics,
 )
-from showhow.evaluation.comparison_tables import (
+from showhow.evaluation.comparison.comparison_tables import (
     ANSWER_COLUMNS,
     RUN_COLUMNS,
     format_comparison_latex,
     iterate_answer_rows,
     list_run_rows,
 )
-from showhow.evaluation.confidence import REPETITIONS, SOURCES, load_confidence_curve
+from showhow.evaluation.comparison.confidence import REPETITIONS, SOURCES, load_confidence_curve
 from showhow.evaluation.value_format import TABLE_WRITERS, escape_latex
 from tests.fixtures.compared_runs import F1, ComparedRuns, draw_outcomes, make_questions
 

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from showhow.db import projects
 from showhow.db.database import Database
 from showhow.db.models import Project
-from showhow.db.question_record import QuestionRecord
-from showhow.db.schema import upgrade
+from showhow.db.questions import projects
+from showhow.db.questions.question_record import QuestionRecord
+from showhow.db.storage.schema import upgrade
 from showhow.evaluation.datasets import QUESTION_FORMATS, open_question_file, read_questions
 from showhow.evaluation.datasets.reader import list_claims
 from showhow.worlds.folder import WorldError

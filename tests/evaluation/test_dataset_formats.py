@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from showhow.db.question_record import QuestionRecord
+from showhow.db.questions.question_record import QuestionRecord
 from showhow.db.unanswerable import find_gold_reason
 from showhow.evaluation.datasets import QUESTION_FORMATS, open_question_file
 from showhow.evaluation.datasets.reader import UnknownQuestionFormat, UnreadRecord, list_claims

@@ -18,7 +18,7 @@ from showhow.evaluation.metrics.hits import match_pdrr, match_tog, split_dpr_tok
 from showhow.evaluation.metrics.metric import Case, MetricError, Unscorable, UnusableValue
 from showhow.evaluation.metrics.multihop import score_evidence, score_musique_words, score_supporting_facts
 from showhow.evaluation.metrics.strategyqa_and_crag import compute_sari, score_crag, score_decomposition, score_verdict
-from showhow.evaluation.predictions import read_cases, score_cases
+from showhow.evaluation.scoring.predictions import read_cases, score_cases
 
 Row = dict[str, Any]
 Score = Callable[..., dict[str, Any]]

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from showhow.db.question_record import QuestionRecord
+from showhow.db.questions.question_record import QuestionRecord
 from showhow.evaluation.datasets import QUESTION_FORMATS, open_question_file, read_questions
 from showhow.evaluation.datasets.reader import UnknownQuestionFormat, UnreadRecord
 from showhow.evaluation.datasets.record import Fields, QuestionFormat, require_text

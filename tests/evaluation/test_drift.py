@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from showhow.db.models import Project, Question, Step, Trace
-from showhow.db.trace_record import TraceRecord
+from showhow.db.traces.trace_record import TraceRecord
 from showhow.db.types import utc_now
-from showhow.evaluation.drift import check_trace_drift
+from showhow.evaluation.comparison.drift import check_trace_drift
 from showhow.fewshot_library.encoder import BUNDLED_MODEL, SentenceEncoder
 from showhow.reasoners.provenance import (
     collect_known_sentences,

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from showhow.evaluation.gold_comparison import can_compare, compare_with_gold, find_first_difference
+from showhow.evaluation.comparison.gold_comparison import can_compare, compare_with_gold, find_first_difference
 from showhow.fiction.questions.evaluate import GENDERED_RELATIONS
 from showhow.fiction.universe.options import GenerationOptions
 from showhow.oracles.reasoning import GoldReasoning

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from showhow.db import projects
 from showhow.db.database import StoreError
 from showhow.db.models import Question
+from showhow.db.questions import projects
 from showhow.evaluation.datasets.gold_names import GoldNames, find_bare_id
 from showhow.evaluation.metrics import METRICS, score_answer
-from showhow.evaluation.predictions import score_run
+from showhow.evaluation.scoring.predictions import score_run
 from showhow.runs.services import Services
 from showhow.settings import Settings
 from showhow.tasks.imports import QuestionImportPlan, QuestionImportReport, import_questions

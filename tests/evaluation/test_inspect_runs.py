@@ -11,18 +11,18 @@ from uuid import UUID
 
 import pytest
 
-from showhow.db import attempts, comparisons
-from showhow.db.answer_formats import AnswerFormat, AnswerKind
-from showhow.db.comparisons import IMPORTED_RUN_NAME
 from showhow.db.database import Conflict, Database, RowNotFound
-from showhow.db.model_calls import ModelReply, ModelRequest, begin_model_call, complete_model_call
 from showhow.db.models import Run, Step, Trace
-from showhow.db.projects import create_project
-from showhow.db.schema import upgrade
-from showhow.db.traces import load_trace
-from showhow.evaluation.comparison import compare_runs
-from showhow.evaluation.inspect_import import import_inspect_log
-from showhow.evaluation.inspect_runs import (
+from showhow.db.questions.answer_formats import AnswerFormat, AnswerKind
+from showhow.db.questions.projects import create_project
+from showhow.db.runs import attempts, comparisons
+from showhow.db.runs.comparisons import IMPORTED_RUN_NAME
+from showhow.db.storage.schema import upgrade
+from showhow.db.traces.model_calls import ModelReply, ModelRequest, begin_model_call, complete_model_call
+from showhow.db.traces.traces import load_trace
+from showhow.evaluation.comparison.comparison import compare_runs
+from showhow.evaluation.verification.inspect_import import import_inspect_log
+from showhow.evaluation.verification.inspect_runs import (
     JOINED_TARGETS,
     NOT_A_NUMBER,
     OTHER_TARGET,

@@ -5,8 +5,8 @@ import json
 import pytest
 
 from showhow.db.database import Conflict
-from showhow.evaluation.label_files import MAX_LABEL_MEGABYTES
-from showhow.evaluation.model_judges import read_label_file
+from showhow.evaluation.scoring.label_files import MAX_LABEL_MEGABYTES
+from showhow.evaluation.scoring.model_judges import read_label_file
 
 LABEL = {"question": "7", "value": "true", "person": "ada"}
 READ = [("7", "truthfulness", "true", "ada")]

@@ -14,7 +14,7 @@ from showhow.evaluation.metrics import (
     score_by_metric,
 )
 from showhow.evaluation.metrics.metric import split_answers
-from showhow.evaluation.scoring import QuestionScore, summarize_scores
+from showhow.evaluation.scoring.scoring import QuestionScore, summarize_scores
 from tests.cli_help import option_help
 
 NAMES = st.sampled_from(["Ada Lund", "Ben Reed", "Cora Holm", "Dan Ott"])

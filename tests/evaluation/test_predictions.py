@@ -9,7 +9,7 @@ import pytest
 
 from showhow.evaluation.metrics import find_dataset_metric
 from showhow.evaluation.metrics.metric import MetricError
-from showhow.evaluation.predictions import read_cases, score_cases
+from showhow.evaluation.scoring.predictions import read_cases, score_cases
 
 Row = dict[str, Any]
 GOLDS = [

@@ -6,7 +6,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from showhow.db.question_record import QuestionRecord
+from showhow.db.questions.question_record import QuestionRecord
 from showhow.evaluation.datasets import open_question_file
 from showhow.evaluation.datasets.survey_worker import columns_in_worker, survey_in_worker
 from showhow.worlds.folder import WorldError

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 
-from showhow.db.question_record import QuestionRecord
+from showhow.db.questions.question_record import QuestionRecord
 from showhow.evaluation.datasets import open_question_file
 from showhow.evaluation.datasets.record import restore_list
 from showhow.worlds.folder import WorldError

@@ -5,7 +5,7 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from showhow.evaluation.repairs import order_repairs, repair_priority
+from showhow.evaluation.verification.repairs import order_repairs, repair_priority
 
 KINDS = st.lists(st.sampled_from("abcd"), max_size=25)
 SHOWN = st.dictionaries(st.sampled_from("abcde"), st.integers(0, 6))

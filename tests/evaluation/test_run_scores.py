@@ -8,16 +8,16 @@ from uuid import UUID
 
 import pytest
 
-from showhow.db import attempts
-from showhow.db.comparisons import MetricVersion
 from showhow.db.database import Database
 from showhow.db.models import Question
-from showhow.db.projects import add_questions, create_project, list_questions
-from showhow.db.schema import upgrade
-from showhow.evaluation.comparison import compare_runs, list_metrics
+from showhow.db.questions.projects import add_questions, create_project, list_questions
+from showhow.db.runs import attempts
+from showhow.db.runs.comparisons import MetricVersion
+from showhow.db.storage.schema import upgrade
+from showhow.evaluation.comparison.comparison import compare_runs, list_metrics
 from showhow.evaluation.datasets import read_questions
 from showhow.evaluation.metrics.metric import MetricError
-from showhow.evaluation.predictions import list_run_metrics, score_run
+from showhow.evaluation.scoring.predictions import list_run_metrics, score_run
 from tests.fixtures.compared_runs import ComparedRuns
 
 Answer = Callable[[int, Question], str | None]

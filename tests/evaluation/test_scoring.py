@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from showhow.db.recording import TraceAnswers
-from showhow.db.runs import RunOutcome
+from showhow.db.runs.runs import RunOutcome
+from showhow.db.traces.recording import TraceAnswers
 from showhow.evaluation.metrics import score_answer
-from showhow.evaluation.scoring import QuestionScore, sample_questions, score_outcome, summarize_scores
+from showhow.evaluation.scoring.scoring import QuestionScore, sample_questions, score_outcome, summarize_scores
 
 
 @dataclass

@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from showhow.db.question_record import QuestionRecord
+from showhow.db.questions.question_record import QuestionRecord
 from showhow.evaluation.datasets import open_question_file
-from showhow.evaluation.prediction_files import read_gold
+from showhow.evaluation.scoring.prediction_files import read_gold
 from showhow.worlds.folder import WorldError
 from showhow.worlds.input_files import MalformedFile
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from showhow.db.question_record import QuestionRecord
-from showhow.db.recording import TraceAnswers
-from showhow.db.runs import RunOutcome
+from showhow.db.questions.question_record import QuestionRecord
+from showhow.db.runs.runs import RunOutcome
+from showhow.db.traces.recording import TraceAnswers
 from showhow.db.unanswerable import UnanswerableReason, find_gold_reason, read_unanswerable, write_unanswerable
 from showhow.evaluation.datasets import QUESTION_FORMATS, read_questions
 from showhow.evaluation.datasets.reader import list_claims
@@ -17,8 +17,8 @@ from showhow.evaluation.metrics import find_dataset_metric, score_by_metric
 from showhow.evaluation.metrics.metric import Case
 from showhow.evaluation.metrics.squad import score_squad
 from showhow.evaluation.metrics.strategyqa_and_crag import score_crag
-from showhow.evaluation.predictions import read_cases, score_cases
-from showhow.evaluation.scoring import score_outcome, summarize_scores
+from showhow.evaluation.scoring.predictions import read_cases, score_cases
+from showhow.evaluation.scoring.scoring import score_outcome, summarize_scores
 from showhow.reasoners.answers.normalization import answers_equal
 
 FALSE, ABSENT, AMBIGUOUS, UNSTATED = map(write_unanswerable, UnanswerableReason)

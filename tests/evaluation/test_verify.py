@@ -16,11 +16,12 @@ from threading import Event
 import pytest
 from sqlalchemy import select
 
-from showhow.db import recording, review, traces
 from showhow.db.database import Database
 from showhow.db.models import Trace
-from showhow.db.runs import trace_version
-from showhow.db.users import register_user
+from showhow.db.people.users import register_user
+from showhow.db.review import review
+from showhow.db.runs.runs import trace_version
+from showhow.db.traces import recording, traces
 from showhow.evaluation import shared_model
 from tests.app.cli.in_process import run_in_process
 from tests.servers.model import Cut, Fails, ModelServer, Reply, Request

@@ -2,7 +2,7 @@
 
 import pytest
 
-from showhow.db.libraries import Demonstration
+from showhow.db.traces.libraries import Demonstration
 from showhow.fewshot_library.encoder import BUNDLED_MODEL, SentenceEncoder
 from showhow.fewshot_library.formats import read_traces
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet
 
 from showhow.db.models import Project, Question, Step, Trace
-from showhow.db.trace_record import TraceRecord
+from showhow.db.traces.trace_record import TraceRecord
 from showhow.fewshot_library.formats import FORMATS
 from tests.fewshot_library.traces import export
 

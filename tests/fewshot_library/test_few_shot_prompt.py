@@ -2,7 +2,7 @@
 
 import pytest
 
-from showhow.db.trace_record import TraceRecord
+from showhow.db.traces.trace_record import TraceRecord
 from showhow.fewshot_library.formats import read_traces
 from showhow.fewshot_library.formats.few_shot_prompt import write_prompt_messages, write_prompt_text
 

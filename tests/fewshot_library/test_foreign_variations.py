@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from showhow.db.trace_record import TraceRecord
+from showhow.db.traces.trace_record import TraceRecord
 from showhow.fewshot_library.formats import FORMATS, read_traces
 from showhow.fewshot_library.formats.format import FormatError, ReadResult, RecordRemark, RefusedRecord
 from showhow.fewshot_library.formats.showhow import record_from_json, record_to_json

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
-from showhow.db.trace_record import TraceRecord
+from showhow.db.traces.trace_record import TraceRecord
 from showhow.db.unanswerable import UnanswerableReason, read_unanswerable, write_unanswerable
 from showhow.fewshot_library.formats import (
     FORMATS,

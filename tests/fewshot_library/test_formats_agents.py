@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from showhow.db.database import Database
-from showhow.db.merge import MergePreview, TraceMerger
-from showhow.db.schema import upgrade
-from showhow.db.trace_record import TraceRecord
+from showhow.db.storage.merge import MergePreview, TraceMerger
+from showhow.db.storage.schema import upgrade
+from showhow.db.traces.trace_record import TraceRecord
 from showhow.fewshot_library.formats import read_traces
 from showhow.fewshot_library.formats.format import FormatError, RecordRemark, RefusedRecord
 from tests.fewshot_library.agent_runs import (

@@ -8,8 +8,8 @@ from atif import Trajectory
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from showhow.db.merge import is_same_trace
-from showhow.db.trace_record import TraceRecord
+from showhow.db.storage.merge import is_same_trace
+from showhow.db.traces.trace_record import TraceRecord
 from showhow.fewshot_library.formats import detect_format, read_traces
 from showhow.fewshot_library.formats.atif import ATIF
 from showhow.fewshot_library.formats.format import RefusedRecord

@@ -14,7 +14,7 @@ from langchain_core.messages import (
     messages_to_dict,
 )
 
-from showhow.db.trace_record import TraceRecord
+from showhow.db.traces.trace_record import TraceRecord
 from showhow.fewshot_library.formats import FORMATS, detect_format, read_traces
 from showhow.fewshot_library.formats.format import RecordRemark, RefusedRecord, TraceExport
 from tests.examples import examples

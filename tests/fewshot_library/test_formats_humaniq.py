@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from showhow.db.models import Judgement, Project, Question, Step, Trace
 from showhow.db.run_spec import RunResult
-from showhow.db.trace_record import TraceRecord
+from showhow.db.traces.trace_record import TraceRecord
 from showhow.fewshot_library.formats import detect_format, read_traces
 from showhow.fewshot_library.formats.format import FormatError, RecordRemark, RefusedRecord
 from showhow.fewshot_library.formats.humaniq import HUMANIQ, read_demonstrations

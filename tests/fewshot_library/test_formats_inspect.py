@@ -6,7 +6,7 @@ from zipfile import ZipFile
 
 import pytest
 
-from showhow.db.trace_record import TraceRecord
+from showhow.db.traces.trace_record import TraceRecord
 from showhow.fewshot_library.formats import detect_format, read_traces
 from showhow.fewshot_library.formats.format import FormatError, RecordRemark, RefusedRecord
 from tests.fewshot_library.traces import told

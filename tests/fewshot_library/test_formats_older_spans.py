@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from showhow.db.trace_record import TraceRecord
+from showhow.db.traces.trace_record import TraceRecord
 from showhow.fewshot_library.formats import read_traces
 from tests.fewshot_library.conversations import plain_messages
 from tests.fewshot_library.foreign_samples import TASKS

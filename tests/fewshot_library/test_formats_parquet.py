@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from showhow.db.trace_record import TraceRecord
+from showhow.db.traces.trace_record import TraceRecord
 from showhow.fewshot_library.formats import detect_format, read_traces
 from showhow.fewshot_library.formats.format import FormatError, RefusedRecord, TraceExport
 from showhow.fewshot_library.formats.parquet import PARQUET

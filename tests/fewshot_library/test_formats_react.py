@@ -6,7 +6,7 @@ import re
 import pytest
 from hypothesis import HealthCheck, event, given, settings
 
-from showhow.db.trace_record import TraceRecord
+from showhow.db.traces.trace_record import TraceRecord
 from showhow.fewshot_library.formats import detect_format, read_traces
 from showhow.fewshot_library.formats.format import FormatError, RecordRemark, RefusedRecord
 from showhow.fewshot_library.formats.react import REACT

@@ -13,11 +13,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from showhow.db.database import Database, StoreError
-from showhow.db.merge import is_same_trace, merge_trace
 from showhow.db.models import User
-from showhow.db.schema import upgrade
-from showhow.db.trace_record import TraceRecord
-from showhow.db.traces import iterate_traces
+from showhow.db.storage.merge import is_same_trace, merge_trace
+from showhow.db.storage.schema import upgrade
+from showhow.db.traces.trace_record import TraceRecord
+from showhow.db.traces.traces import iterate_traces
 from showhow.fewshot_library.formats import detect_format, read_traces
 from showhow.fewshot_library.formats.format import FormatError
 from showhow.fewshot_library.formats.showhow import SHOWHOW, read_records

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from showhow.db.trace_record import TraceRecord
+from showhow.db.traces.trace_record import TraceRecord
 from showhow.fewshot_library.formats import detect_format, read_traces
 from showhow.fewshot_library.formats.format import RecordRemark, RefusedRecord
 from tests.fewshot_library.traces import told

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from showhow.db.models import SPAN_SKILL, Step
-from showhow.db.trace_record import TraceRecord
+from showhow.db.traces.trace_record import TraceRecord
 from showhow.fewshot_library.formats import FORMATS, detect_format, read_traces
 from showhow.fewshot_library.formats.format import ExportLosses, FormatError, RefusedRecord, TraceExport
 from tests.examples import examples

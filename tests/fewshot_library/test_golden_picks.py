@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from showhow.db.trace_record import TraceRecord
+from showhow.db.traces.trace_record import TraceRecord
 from showhow.fewshot_library.encoder import BUNDLED_MODEL, SentenceEncoder, load_or_encode
 from showhow.fewshot_library.formats import read_traces
 from showhow.fewshot_library.selection import CandidatePool, SelectionConfig, select_demonstrations

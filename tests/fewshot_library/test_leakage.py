@@ -4,7 +4,7 @@ from uuid import uuid4
 
 import pytest
 
-from showhow.db.libraries import DemonstrationFilter
+from showhow.db.traces.libraries import DemonstrationFilter
 from showhow.fewshot_library.library import FreezeOptions, LeakageError, build_card, find_leaks
 
 

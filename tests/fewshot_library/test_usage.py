@@ -5,7 +5,7 @@ from collections import Counter
 
 import pytest
 
-from showhow.evaluation.selection_usage import count_selections
+from showhow.evaluation.comparison.selection_usage import count_selections
 from showhow.fewshot_library.encoder import BUNDLED_MODEL, SentenceEncoder
 from showhow.fewshot_library.formats import read_traces
 from showhow.fewshot_library.library import LoadedLibrary

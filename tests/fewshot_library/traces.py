@@ -12,7 +12,7 @@ from uuid_utils.compat import uuid7
 
 from showhow.db.models import Edit, Judgement, Project, Question, Run, Step, Trace, User
 from showhow.db.run_spec import RunResult, RunSpec
-from showhow.db.trace_record import TraceRecord
+from showhow.db.traces.trace_record import TraceRecord
 from showhow.fewshot_library.formats.format import ExportLosses, TraceExport, TraceFormat
 
 TEXT = st.text(st.characters(exclude_characters="\x00", exclude_categories=("Cs",)), max_size=30) | st.sampled_from(

@@ -7,12 +7,15 @@ from typing import Any
 
 import pytest
 
-from showhow.db import projects, recording, review, users
-from showhow.db.answer_formats import InvalidAnswer
 from showhow.db.models import Question
-from showhow.db.recording import NewStep, TraceAnswers
-from showhow.db.runs import trace_version
-from showhow.db.traces import load_trace
+from showhow.db.people import users
+from showhow.db.questions import projects
+from showhow.db.questions.answer_formats import InvalidAnswer
+from showhow.db.review import review
+from showhow.db.runs.runs import trace_version
+from showhow.db.traces import recording
+from showhow.db.traces.recording import NewStep, TraceAnswers
+from showhow.db.traces.traces import load_trace
 from showhow.reasoners.base import to_step_result
 from showhow.runs.services import Services
 from showhow.settings import Settings

@@ -6,9 +6,9 @@ from pathlib import Path
 from sqlalchemy import select
 
 from showhow.db.models import Trace
-from showhow.db.repetitions import OTHER_NAMES
-from showhow.db.traces import load_trace
-from showhow.evaluation.repetition import try_repetition
+from showhow.db.runs.repetitions import OTHER_NAMES
+from showhow.db.traces.traces import load_trace
+from showhow.evaluation.comparison.repetition import try_repetition
 from tests.app.cli.in_process import run_in_process
 from tests.integration.test_any_task_replay import Calls, open_services, record
 

@@ -15,7 +15,7 @@ import pyarrow.parquet
 import pytest
 
 from showhow.db.run_spec import RunSpec
-from showhow.db.traces import load_trace
+from showhow.db.traces.traces import load_trace
 from showhow.fewshot_library.formats import writable_formats
 from showhow.runs.ask import AskRequest, begin_run
 from showhow.runs.services import Services

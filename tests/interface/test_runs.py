@@ -11,7 +11,7 @@ from langchain_core.language_models import FakeListChatModel
 from langchain_openai import ChatOpenAI
 
 import showhow
-from showhow.db.frames import TABLES
+from showhow.db.runs.frames import TABLES
 from tests.servers.model import Fails, ModelServer, Request, Says
 
 PAGE = (Path(__file__).parents[2] / "docs" / "how-to" / "python.md").read_text(encoding="utf-8")

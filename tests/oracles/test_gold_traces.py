@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 
 from showhow.db.models import GENERATED_REASONER, Project
-from showhow.db.question_record import QuestionRecord
-from showhow.db.trace_record import TraceRecord
+from showhow.db.questions.question_record import QuestionRecord
+from showhow.db.traces.trace_record import TraceRecord
 from showhow.evaluation.datasets import read_questions
-from showhow.evaluation.gold_demonstrations import make_demonstrations
+from showhow.evaluation.scoring.gold_demonstrations import make_demonstrations
 from showhow.fiction.generator.build import generate_world
 from showhow.fiction.questions.expressions import Fact, Named, encode_expression
 from showhow.fiction.universe.options import GenerationOptions

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from showhow.db.models import Question
-from showhow.db.runs import RunOutcome
-from showhow.evaluation.scoring import sample_questions, score_outcome
+from showhow.db.runs.runs import RunOutcome
+from showhow.evaluation.scoring.scoring import sample_questions, score_outcome
 from showhow.fiction.questions.evaluate import FACT_VALUE_KINDS, GENDERED_RELATIONS
 from showhow.fiction.questions.expressions import (
     Both,

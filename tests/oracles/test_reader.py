@@ -10,7 +10,7 @@ import pytest
 from showhow.db.models import Step
 from showhow.db.run_spec import RunLimits
 from showhow.db.unanswerable import find_gold_reason
-from showhow.evaluation.scoring import score_outcome
+from showhow.evaluation.scoring.scoring import score_outcome
 from showhow.oracles.reader import FactFinder, ReaderResponder
 from showhow.oracles.reasoning import GoldOperation, GoldReasoning
 from showhow.oracles.skill_sources import parse_skill_source

@@ -10,7 +10,7 @@ from uuid import uuid4
 import pytest
 
 from showhow.db.models import Question, Step
-from showhow.db.runs import RunOutcome
+from showhow.db.runs.runs import RunOutcome
 from showhow.fiction.universe.options import GenerationOptions
 from showhow.oracles.reasoning import GoldReasoning
 from showhow.oracles.skill_sources import (

@@ -15,12 +15,12 @@ import pytest
 from filelock import FileLock
 
 from showhow.db.models import Question, Step
-from showhow.db.question_record import QuestionRecord
+from showhow.db.questions.question_record import QuestionRecord
 from showhow.db.run_spec import RunLimits
-from showhow.db.runs import RunOutcome
+from showhow.db.runs.runs import RunOutcome
 from showhow.db.unanswerable import find_gold_reason
 from showhow.evaluation.datasets import read_questions
-from showhow.evaluation.scoring import sample_questions, score_outcome
+from showhow.evaluation.scoring.scoring import sample_questions, score_outcome
 from showhow.fiction.generator.build import generate_world
 from showhow.fiction.questions.reasoning import ReasoningNode
 from showhow.fiction.universe.options import GenerationOptions

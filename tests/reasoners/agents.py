@@ -6,8 +6,8 @@ from typing import Any
 
 from showhow.db.models import Step
 from showhow.db.run_spec import RunLimits
-from showhow.db.runs import RunOutcome
-from showhow.db.trace_record import TraceRecord
+from showhow.db.runs.runs import RunOutcome
+from showhow.db.traces.trace_record import TraceRecord
 from showhow.fewshot_library.formats.humaniq_record import format_input_line
 from showhow.reasoners.answers.extraction import format_final_answer
 from showhow.reasoners.base import Task

@@ -3,7 +3,7 @@
 from typing import Any
 
 from showhow.db.models import Project, Question, Step, Trace
-from showhow.db.trace_record import TraceRecord
+from showhow.db.traces.trace_record import TraceRecord
 
 QUESTION = "Who is the mother of Ada Reed?"
 StepFields = tuple[str, str | None, dict[str, Any], str | None, str | None]

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from showhow.db.models import Project, Question, Step, Trace
-from showhow.db.trace_record import TraceRecord
+from showhow.db.traces.trace_record import TraceRecord
 from showhow.reasoners.provenance import collect_known_sentences, collect_known_values, find_origin
 from showhow.tools.registry import BUILT_IN_TOOLS
 from showhow.tools.tool import ToolContext

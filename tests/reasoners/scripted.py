@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from showhow.db.recording import TraceAnswers
+from showhow.db.traces.recording import TraceAnswers
 from showhow.llm.types import TextDelta
 from showhow.reasoners.base import Action, FinalAnswer, ReasonerGenerator, Task
 from showhow.tools.arguments import ToolError

@@ -10,8 +10,8 @@ import pytest
 
 from showhow.db.models import Question
 from showhow.db.run_spec import RunLimits
-from showhow.db.runs import RunOutcome
-from showhow.evaluation.scoring import score_outcome
+from showhow.db.runs.runs import RunOutcome
+from showhow.evaluation.scoring.scoring import score_outcome
 from showhow.oracles.skills import OracleResponder
 from showhow.reasoners.base import CallBudget, Fan, Task
 from showhow.reasoners.registry import make_reasoner

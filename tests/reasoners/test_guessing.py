@@ -11,7 +11,7 @@ import pytest
 
 from showhow.db.models import Question, Step
 from showhow.db.run_spec import RunLimits
-from showhow.db.runs import RunOutcome
+from showhow.db.runs.runs import RunOutcome
 from showhow.fiction.universe.options import GenerationOptions
 from showhow.oracles.skills import OracleResponder
 from showhow.reasoners.atomr.skills import OperateRequest

@@ -15,9 +15,9 @@ from uuid import UUID
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 import showhow.llm.langchain_model  # noqa: F401 - loaded once, before the processes fork
-from showhow.db import runs
 from showhow.db.database import Database
 from showhow.db.run_spec import RunLimits
+from showhow.db.runs import runs
 from showhow.llm.client import build_chat_client
 from showhow.llm.types import ChatReply, Message, ModelProfile
 from showhow.reasoners.base import Task

@@ -14,9 +14,9 @@ from uuid import UUID
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from showhow.db import runs
 from showhow.db.database import Database
 from showhow.db.run_spec import RunLimits
+from showhow.db.runs import runs
 from showhow.runs.recorders import StoreRecorder
 from showhow.runs.runner import RunControl, run_reasoner
 from tests.runs.test_branches import Delays, RandomTree

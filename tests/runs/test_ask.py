@@ -14,13 +14,17 @@ from uuid import UUID
 import psutil
 import pytest
 
-from showhow.db import projects, queue, review_queue, runs, traces, users
 from showhow.db.database import Conflict
-from showhow.db.libraries import MODELS
-from showhow.db.model_calls import list_model_calls, load_prompt
-from showhow.db.review_queue import ReviewFilter, list_questions_to_review
+from showhow.db.people import users
+from showhow.db.questions import projects
+from showhow.db.review import queue, review_queue
+from showhow.db.review.review_queue import ReviewFilter, list_questions_to_review
 from showhow.db.run_spec import RunLimits, RunSpec
-from showhow.db.trace_record import TraceRecord
+from showhow.db.runs import runs
+from showhow.db.traces import traces
+from showhow.db.traces.libraries import MODELS
+from showhow.db.traces.model_calls import list_model_calls, load_prompt
+from showhow.db.traces.trace_record import TraceRecord
 from showhow.llm.types import ModelProfile
 from showhow.llm.usage import TokenPrice
 from showhow.reasoners.registry import REASONERS

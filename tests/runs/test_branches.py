@@ -11,8 +11,8 @@ import pytest
 from pydantic import BaseModel
 
 from showhow.db.models import Step
-from showhow.db.recording import TraceAnswers
 from showhow.db.run_spec import RunLimits
+from showhow.db.traces.recording import TraceAnswers
 from showhow.reasoners.base import Action, Branch, FinalAnswer, Move, Parallel, ReasonerGenerator, StepCompletion, Task
 from showhow.reasoners.skills.skill import Skill, SkillAttempt, SkillCall, SkillReply
 from showhow.runs.recorders import MemoryRecorder

@@ -8,13 +8,15 @@ from uuid import UUID
 
 import pytest
 
-from showhow.db import review, traces, users
 from showhow.db.database import Conflict
 from showhow.db.models import Step
+from showhow.db.people import users
+from showhow.db.review import review
 from showhow.db.run_spec import RunLimits, RunSpec
-from showhow.db.runs import trace_version
-from showhow.db.trace_record import TraceRecord
-from showhow.evaluation.gold_comparison import find_gold_reasoning, find_gold_responder
+from showhow.db.runs.runs import trace_version
+from showhow.db.traces import traces
+from showhow.db.traces.trace_record import TraceRecord
+from showhow.evaluation.comparison.gold_comparison import find_gold_reasoning, find_gold_responder
 from showhow.fiction.generator.build import generate_world
 from showhow.fiction.questions.question_file import QUESTIONS_FILE, QuestionFile
 from showhow.fiction.universe.options import GenerationOptions

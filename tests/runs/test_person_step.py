@@ -10,10 +10,12 @@ from uuid import UUID
 
 import pytest
 
-from showhow.db import projects, recording, traces, users
 from showhow.db.database import Conflict, Database
-from showhow.db.recording import NewStep
-from showhow.db.schema import upgrade
+from showhow.db.people import users
+from showhow.db.questions import projects
+from showhow.db.storage.schema import upgrade
+from showhow.db.traces import recording, traces
+from showhow.db.traces.recording import NewStep
 from showhow.runs.recorders import PersonRecorder, complete_tool_call, execute_step, run_to_completion
 from showhow.tools.tool import ToolResult
 from tests.reasoners.scripted import NOWHERE, Hanging, echo, tool_of, until

@@ -6,14 +6,14 @@ from pathlib import Path
 import pytest
 from sqlalchemy import select
 
-from showhow.db.libraries import DemonstrationFilter
-from showhow.db.merge import merge_trace
 from showhow.db.models import Project, Question
 from showhow.db.run_spec import RunSpec
-from showhow.db.trace_record import TraceRecord
-from showhow.db.traces import load_trace
+from showhow.db.storage.merge import merge_trace
+from showhow.db.traces.libraries import DemonstrationFilter
+from showhow.db.traces.trace_record import TraceRecord
+from showhow.db.traces.traces import load_trace
 from showhow.evaluation.datasets import read_questions
-from showhow.evaluation.gold_demonstrations import make_world_gold_traces
+from showhow.evaluation.scoring.gold_demonstrations import make_world_gold_traces
 from showhow.fewshot_library.formats import find_writer, read_traces, readable_formats, writable_formats
 from showhow.fewshot_library.formats.format import TraceExport
 from showhow.fewshot_library.library import FreezeOptions, LeakageError

@@ -12,13 +12,16 @@ from uuid import UUID
 
 import pytest
 
-from showhow.db import projects, recording, runs, traces, users
 from showhow.db.database import Conflict, Database
-from showhow.db.model_calls import list_model_calls
 from showhow.db.models import Run, Trace
+from showhow.db.people import users
+from showhow.db.questions import projects
 from showhow.db.run_spec import RunLimits, RunResult
-from showhow.db.schema import check_database, upgrade
-from showhow.db.trace_record import TraceRecord
+from showhow.db.runs import runs
+from showhow.db.storage.schema import check_database, upgrade
+from showhow.db.traces import recording, traces
+from showhow.db.traces.model_calls import list_model_calls
+from showhow.db.traces.trace_record import TraceRecord
 from showhow.llm.types import ChatReply, Message, OutgoingRequest, TokenLogprob
 from showhow.llm.usage import Usage
 from showhow.reasoners.base import Action, FinalAnswer, ReasonerError, ReasonerGenerator, Task

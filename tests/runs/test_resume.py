@@ -10,13 +10,15 @@ from uuid import UUID
 
 import pytest
 
-from showhow.db import projects, runs, traces
 from showhow.db.database import Database
-from showhow.db.model_calls import ModelRequest, begin_model_call, list_model_calls
 from showhow.db.models import Run
-from showhow.db.recording import NewStep, begin_step
-from showhow.db.runs import ASK_RUN_NAME, RunOutcome, list_unfinished_traces
-from showhow.db.trace_record import TraceRecord
+from showhow.db.questions import projects
+from showhow.db.runs import runs
+from showhow.db.runs.runs import ASK_RUN_NAME, RunOutcome, list_unfinished_traces
+from showhow.db.traces import traces
+from showhow.db.traces.model_calls import ModelRequest, begin_model_call, list_model_calls
+from showhow.db.traces.recording import NewStep, begin_step
+from showhow.db.traces.trace_record import TraceRecord
 from showhow.db.types import utc_now
 from showhow.runs.ask import FreeQuestion
 from showhow.runs.process import current_worker_id
@@ -142,6 +144,6 @@ def test_a_run_that_is_continued_at_the_same_moment_is_left_alone(services: Serv
     with services.database.begin() as session:
         runs.reopen_run_trace(session, trace_id)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("showhow.db.runs.list_unfinished_traces", lambda _: [listed])
+        patch.setattr("showhow.db.runs.runs.list_unfinished_traces", lambda _: [listed])
         assert end_interrupted_runs(services) == []
     assert loaded(services.database, trace_id).trace.status == "draft"

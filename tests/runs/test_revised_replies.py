@@ -8,12 +8,15 @@ from uuid import UUID
 
 import pytest
 
-from showhow.db import projects, runs, traces, users
 from showhow.db.database import Conflict, Database
 from showhow.db.models import SPAN_SKILL, Question, Run
+from showhow.db.people import users
+from showhow.db.questions import projects
 from showhow.db.run_spec import RunLimits
-from showhow.db.schema import upgrade
-from showhow.db.trace_record import TraceRecord
+from showhow.db.runs import runs
+from showhow.db.storage.schema import upgrade
+from showhow.db.traces import traces
+from showhow.db.traces.trace_record import TraceRecord
 from showhow.evaluation.datasets import read_questions
 from showhow.evaluation.metrics import score_against_gold
 from showhow.fiction.generator.build import generate_world

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from showhow.db.recording import TraceAnswers
 from showhow.db.run_spec import RunLimits
+from showhow.db.traces.recording import TraceAnswers
 from showhow.llm.types import TextDelta
 from showhow.reasoners.base import Action, FinalAnswer, QuestionRefused, ReasonerError, Task
 from showhow.runs.recorders import MemoryRecorder

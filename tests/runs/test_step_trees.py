@@ -9,11 +9,13 @@ from uuid import UUID, uuid4
 import pytest
 from uuid_utils.compat import uuid7
 
-from showhow.db import projects, runs, traces
 from showhow.db.database import Database
 from showhow.db.models import Run, Step, Trace
-from showhow.db.recording import TraceAnswers
-from showhow.db.schema import upgrade
+from showhow.db.questions import projects
+from showhow.db.runs import runs
+from showhow.db.storage.schema import upgrade
+from showhow.db.traces import traces
+from showhow.db.traces.recording import TraceAnswers
 from showhow.reasoners.base import Action, FinalAnswer, ReasonerGenerator, StepCompletion, Task
 from showhow.runs.recorders import MemoryRecorder, StoreRecorder
 from showhow.runs.runner import RunControl, RunRecorder, run_reasoner

@@ -5,7 +5,7 @@ from functools import partial
 import streamlit as st
 
 from showhow.app.pages.annotate.composer import REASON_FIELD, StepComposer, show_argument_field, value_field_name
-from showhow.db.answer_formats import AnswerKind
+from showhow.db.questions.answer_formats import AnswerKind
 from showhow.db.unanswerable import UnanswerableReason, write_unanswerable
 
 

@@ -14,10 +14,10 @@ import streamlit as st
 from showhow.app.widgets.observation import NUMBER
 from showhow.app.widgets.page_layout import escape_markdown, format_sentence
 from showhow.app.widgets.table import shorten
-from showhow.db.answer_formats import AnswerFormat, AnswerKind
 from showhow.db.models import Draft, Step
-from showhow.db.review import ReturnedWork
-from showhow.db.trace_record import TraceRecord
+from showhow.db.questions.answer_formats import AnswerFormat, AnswerKind
+from showhow.db.review.review import ReturnedWork
+from showhow.db.traces.trace_record import TraceRecord
 from showhow.db.types import dump_json, load_json
 from showhow.db.unanswerable import read_unanswerable, write_unanswerable
 from showhow.reasoners.mentions import NameLookup, find_values

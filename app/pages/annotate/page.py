@@ -28,13 +28,15 @@ from showhow.app.widgets.queue import OpenedTrace, current_project, current_trac
 from showhow.app.widgets.repeatability import remember_state, show_repeatability
 from showhow.app.widgets.step_notes import show_history_button, show_requested_note_dialog
 from showhow.app.widgets.url_state import clear_url_parameters
-from showhow.db import recording, review, verifications
 from showhow.db.database import Database
-from showhow.db.gold_visibility import is_gold_visible
 from showhow.db.models import Project
-from showhow.db.review import ReturnedWork
-from showhow.db.trace_record import TraceRecord
-from showhow.db.verifications import VerificationOutcome
+from showhow.db.people.gold_visibility import is_gold_visible
+from showhow.db.review import review
+from showhow.db.review.review import ReturnedWork
+from showhow.db.runs import verifications
+from showhow.db.runs.verifications import VerificationOutcome
+from showhow.db.traces import recording
+from showhow.db.traces.trace_record import TraceRecord
 from showhow.reasoners.mentions import name_lookup
 from showhow.reasoners.registry import reasoner_title
 from showhow.runs.services import Services

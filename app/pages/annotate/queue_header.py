@@ -16,15 +16,19 @@ from showhow.app.widgets.manage import show_manage_button, show_removal_notice
 from showhow.app.widgets.page_layout import escape_html, escape_markdown, format_when
 from showhow.app.widgets.queue import OpenedTrace, current_project, discarded_traces, postpone_trace
 from showhow.app.widgets.url_state import clear_url_parameters
-from showhow.db import own_questions, projects, queue, recording, traces, users, verifications
 from showhow.db.database import Database
-from showhow.db.gold_visibility import is_gold_visible
 from showhow.db.models import Project, Trace, User
-from showhow.db.removal_kinds import Kind
-from showhow.db.trace_record import TraceRecord
-from showhow.db.users import ADMIN
-from showhow.evaluation.repairs import VerificationFailure, list_open_failures
+from showhow.db.people import users
+from showhow.db.people.gold_visibility import is_gold_visible
+from showhow.db.people.users import ADMIN
+from showhow.db.questions import own_questions, projects
+from showhow.db.removal.removal_kinds import Kind
+from showhow.db.review import queue
+from showhow.db.runs import verifications
+from showhow.db.traces import recording, traces
+from showhow.db.traces.trace_record import TraceRecord
 from showhow.evaluation.value_format import format_count
+from showhow.evaluation.verification.repairs import VerificationFailure, list_open_failures
 from showhow.runs.ask import FreeQuestion
 from showhow.runs.services import Services
 

@@ -19,10 +19,11 @@ from showhow.app.pages.annotate.composer import (
 )
 from showhow.app.widgets.notebook import larger_limit
 from showhow.app.widgets.queue import OpenedTrace
-from showhow.db import recording, traces, users
 from showhow.db.database import StoreError
 from showhow.db.models import Draft, Step, User
-from showhow.db.trace_record import TraceRecord
+from showhow.db.people import users
+from showhow.db.traces import recording, traces
+from showhow.db.traces.trace_record import TraceRecord
 from showhow.db.types import seconds_since
 from showhow.llm.profiles import ProfileError
 from showhow.reasoners.linking import trace_external_origins

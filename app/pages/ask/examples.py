@@ -3,10 +3,11 @@
 import re
 
 from showhow.app.widgets.choices import parse_place, place_to_ask
-from showhow.db import libraries, projects
 from showhow.db.database import Database
-from showhow.db.libraries import DemonstrationFilter
-from showhow.db.repetitions import OTHER_NAMES
+from showhow.db.questions import projects
+from showhow.db.runs.repetitions import OTHER_NAMES
+from showhow.db.traces import libraries
+from showhow.db.traces.libraries import DemonstrationFilter
 from showhow.db.unanswerable import find_gold_reason
 
 EXAMPLE_COUNT = 3

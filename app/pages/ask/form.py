@@ -15,10 +15,10 @@ from showhow.app.widgets.selection_form import selection_label
 from showhow.db.database import Database
 from showhow.db.models import Project
 from showhow.db.run_spec import DEFAULT_MAX_SECONDS, MODEL_SKILLS, RunLimits, RunSpec
-from showhow.db.trace_record import TraceRecord
-from showhow.db.traces import load_trace
-from showhow.evaluation.answer_notation import find_project_notation
-from showhow.evaluation.gold_comparison import find_gold_responder
+from showhow.db.traces.trace_record import TraceRecord
+from showhow.db.traces.traces import load_trace
+from showhow.evaluation.comparison.gold_comparison import find_gold_responder
+from showhow.evaluation.scoring.answer_notation import find_project_notation
 from showhow.llm.types import DEFAULT_PROFILE_NAME, ModelProfile
 from showhow.oracles.skill_sources import ASK_SKILLS, SKILL_SOURCES
 from showhow.reasoners.humaniq.options import OPTION_CHOICES, AgentOptions, list_selections

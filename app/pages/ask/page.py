@@ -16,13 +16,14 @@ from showhow.app.widgets.person import acting_services, current_user
 from showhow.app.widgets.queue import current_project
 from showhow.app.widgets.selection_form import render_pick_reasons
 from showhow.app.widgets.url_state import open_run
-from showhow.db import runs, traces
 from showhow.db.database import Database, RowNotFound
-from showhow.db.model_calls import list_model_calls, load_prompt
 from showhow.db.models import ModelCall, User
-from showhow.db.runs import ASK_RUN_NAME
-from showhow.db.trace_record import TraceRecord
-from showhow.db.unsent_questions import find_unsent_question, forget_unsent_question
+from showhow.db.runs import runs
+from showhow.db.runs.runs import ASK_RUN_NAME
+from showhow.db.traces import traces
+from showhow.db.traces.model_calls import list_model_calls, load_prompt
+from showhow.db.traces.trace_record import TraceRecord
+from showhow.db.traces.unsent_questions import find_unsent_question, forget_unsent_question
 from showhow.evaluation.value_format import format_count
 from showhow.llm.profiles import ProfileError
 from showhow.reasoners.registry import REASONERS, ReasonerEntry, reasoner_title

@@ -17,13 +17,16 @@ from showhow.app.widgets.notebook import format_run_cost, format_trace_cost, sho
 from showhow.app.widgets.page_layout import escape_html, escape_markdown, format_sentence
 from showhow.app.widgets.queue import current_project
 from showhow.app.widgets.url_state import open_run
-from showhow.db import projects, runs, traces, users
 from showhow.db.database import Database, StoreError
 from showhow.db.models import UNFINISHED_ENDINGS, Step, User
-from showhow.db.trace_record import TraceRecord
+from showhow.db.people import users
+from showhow.db.questions import projects
+from showhow.db.runs import runs
+from showhow.db.traces import traces
+from showhow.db.traces.trace_record import TraceRecord
 from showhow.db.types import seconds_since
 from showhow.db.unanswerable import normalize_unanswerable
-from showhow.evaluation.gold_comparison import find_gold_responder
+from showhow.evaluation.comparison.gold_comparison import find_gold_responder
 from showhow.evaluation.value_format import format_count, format_seconds
 from showhow.reasoners.answers.extraction import find_evidence_steps
 from showhow.reasoners.answers.normalization import ALL_AGREE, TWO_AGREE

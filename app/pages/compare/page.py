@@ -15,13 +15,13 @@ from showhow.app.widgets.queue import current_project
 from showhow.app.widgets.run_scores import show_run_scores
 from showhow.app.widgets.table import DECADE, TableCell, cost_chart_spec, run_chart_height, run_colour, show_table
 from showhow.app.widgets.url_state import clear_url_parameters, get_url_parameter
-from showhow.db import comparisons
-from showhow.db.comparisons import MetricVersion
 from showhow.db.database import Database
 from showhow.db.models import Project, Run, User
+from showhow.db.runs import comparisons
+from showhow.db.runs.comparisons import MetricVersion
+from showhow.db.runs.verifications import VERIFICATION_NAME
 from showhow.db.unanswerable import CANNOT_BE_ANSWERED
-from showhow.db.verifications import VERIFICATION_NAME
-from showhow.evaluation.comparison import (
+from showhow.evaluation.comparison.comparison import (
     MAX_COMPARED_RUNS,
     OWN_CLUSTER,
     RunComparison,
@@ -32,15 +32,15 @@ from showhow.evaluation.comparison import (
     list_metrics,
     metric_label,
 )
-from showhow.evaluation.comparison_tables import (
+from showhow.evaluation.comparison.comparison_tables import (
     ANSWER_COLUMNS,
     RUN_COLUMNS,
     format_comparison_latex,
     iterate_answer_rows,
     list_run_rows,
 )
-from showhow.evaluation.confidence import CONFIDENCE_DESCRIPTIONS, ConfidenceCurve, load_confidence_curve
-from showhow.evaluation.scoring import describe_power, label_runs
+from showhow.evaluation.comparison.confidence import CONFIDENCE_DESCRIPTIONS, ConfidenceCurve, load_confidence_curve
+from showhow.evaluation.scoring.scoring import describe_power, label_runs
 from showhow.evaluation.statistics import Estimate, pareto_front
 from showhow.evaluation.value_format import TABLE_WRITERS, format_count, format_money, format_p_value, format_seconds
 from showhow.runs.services import Services

@@ -11,15 +11,15 @@ from showhow.app.widgets.notebook import NotebookPosition, page_of_step, show_tr
 from showhow.app.widgets.page_layout import escape_html, escape_markdown
 from showhow.app.widgets.table import TableCell, shorten, show_table, without_empty_columns
 from showhow.app.widgets.url_state import clear_url_parameters, get_url_parameter, list_start
-from showhow.db import comparisons
-from showhow.db.comparisons import ORDERS, VERDICTS, AttemptRow, ComparedQuestion, ComparisonFilter
 from showhow.db.database import Database
-from showhow.db.gold_visibility import is_gold_visible
 from showhow.db.models import SPAN_SKILL, Project, Step
-from showhow.db.traces import load_trace
+from showhow.db.people.gold_visibility import is_gold_visible
+from showhow.db.runs import comparisons
+from showhow.db.runs.comparisons import ORDERS, VERDICTS, AttemptRow, ComparedQuestion, ComparisonFilter
+from showhow.db.traces.traces import load_trace
 from showhow.db.unanswerable import CANNOT_BE_ANSWERED
-from showhow.evaluation.comparison import RunComparison
-from showhow.evaluation.comparison_tables import format_sources
+from showhow.evaluation.comparison.comparison import RunComparison
+from showhow.evaluation.comparison.comparison_tables import format_sources
 from showhow.evaluation.value_format import format_money
 from showhow.runs.services import Services
 

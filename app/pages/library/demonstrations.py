@@ -19,12 +19,12 @@ from showhow.app.widgets.repeatability import STATE_LABELS, show_repeatability
 from showhow.app.widgets.table import TableCell, show_table
 from showhow.app.widgets.url_state import FIRST, LAST, go_to_demonstration, list_start, reset_list
 from showhow.db.database import Database, StoreError
-from showhow.db.gold_visibility import is_gold_visible
-from showhow.db.libraries import MODELS, PEOPLE, Demonstration, DemonstrationFacets, DemonstrationFilter
-from showhow.db.repetitions import list_repetition_states
-from showhow.db.trace_record import NOT_TRIED
-from showhow.db.traces import load_trace
-from showhow.db.users import ADMIN, REVIEWER, has_acting_role
+from showhow.db.people.gold_visibility import is_gold_visible
+from showhow.db.people.users import ADMIN, REVIEWER, has_acting_role
+from showhow.db.runs.repetitions import list_repetition_states
+from showhow.db.traces.libraries import MODELS, PEOPLE, Demonstration, DemonstrationFacets, DemonstrationFilter
+from showhow.db.traces.trace_record import NOT_TRIED
+from showhow.db.traces.traces import load_trace
 from showhow.fewshot_library.formats import FORMATS, writable_formats
 from showhow.fewshot_library.formats.format import ExportLosses, FormatError
 from showhow.fewshot_library.library import LeakageError

@@ -14,7 +14,7 @@ from showhow.app.widgets.page_layout import escape_markdown
 from showhow.app.widgets.selection_form import format_actions
 from showhow.app.widgets.table import BAR_COLOUR, TableCell, show_bar_chart, show_table
 from showhow.db.database import Database
-from showhow.db.libraries import Demonstration, LibraryVersion
+from showhow.db.traces.libraries import Demonstration, LibraryVersion
 from showhow.fewshot_library.library import LibraryStatistics, list_actions
 from showhow.fewshot_library.sequence_similarity import SequenceMap, build_sequence_map, encode_actions
 from showhow.tools.registry import tool_title

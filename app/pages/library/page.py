@@ -13,10 +13,10 @@ from showhow.app.widgets.page_layout import choose_view, escape_markdown, format
 from showhow.app.widgets.person import acting_services
 from showhow.app.widgets.url_state import LIBRARY_VIEWS, go_to_library
 from showhow.db.database import Conflict, Database, StoreError
-from showhow.db.libraries import DemonstrationFilter, LibraryVersion, check_library_name
 from showhow.db.models import User
-from showhow.db.removal_kinds import Kind
-from showhow.db.renaming import rename_library
+from showhow.db.removal.removal_kinds import Kind
+from showhow.db.removal.renaming import rename_library
+from showhow.db.traces.libraries import DemonstrationFilter, LibraryVersion, check_library_name
 from showhow.fewshot_library.library import FreezeOptions, LeakageError
 from showhow.option_fields import build_request, list_options
 from showhow.runs.services import Services

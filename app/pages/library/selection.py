@@ -24,9 +24,9 @@ from showhow.app.widgets.selection_form import (
 )
 from showhow.app.widgets.table import TableCell, show_table
 from showhow.db.database import Database, StoreError
-from showhow.db.libraries import DemonstrationFilter
-from showhow.db.projects import DEFAULT_INSTRUCTION
-from showhow.db.traces import load_trace
+from showhow.db.questions.projects import DEFAULT_INSTRUCTION
+from showhow.db.traces.libraries import DemonstrationFilter
+from showhow.db.traces.traces import load_trace
 from showhow.fewshot_library.dpp import FloatArray, likelihood_matrix, similarity_matrix
 from showhow.fewshot_library.formats.few_shot_prompt import write_prompt_messages, write_prompt_text
 from showhow.fewshot_library.library import LoadedLibrary, SelectedDemonstrations, list_actions

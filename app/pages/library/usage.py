@@ -18,11 +18,11 @@ from showhow.app.widgets.person import current_user
 from showhow.app.widgets.selection_form import ask_selection_options
 from showhow.app.widgets.table import BAR_COLOUR, BAR_STEP, TableCell, show_table
 from showhow.db.database import Database, StoreError
-from showhow.db.libraries import DemonstrationFilter
-from showhow.db.projects import count_questions, list_projects
-from showhow.db.users import authorize
-from showhow.evaluation.drift import load_drift
-from showhow.evaluation.selection_usage import Report, UsageRequest, compute_usage, load_usage
+from showhow.db.people.users import authorize
+from showhow.db.questions.projects import count_questions, list_projects
+from showhow.db.traces.libraries import DemonstrationFilter
+from showhow.evaluation.comparison.drift import load_drift
+from showhow.evaluation.comparison.selection_usage import Report, UsageRequest, compute_usage, load_usage
 from showhow.fewshot_library.selection import SelectionError
 from showhow.tasks.library import count_usage
 from showhow.tasks.task import dump_call

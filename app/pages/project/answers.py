@@ -11,11 +11,12 @@ from showhow.app.widgets.notebook import status_label
 from showhow.app.widgets.page_layout import browser_zone, format_when
 from showhow.app.widgets.table import TableCell, shorten, show_table
 from showhow.app.widgets.url_state import clear_url_parameters, get_url_parameter, list_start
-from showhow.db import person_answers
 from showhow.db.database import Database
-from showhow.db.gold_visibility import is_gold_visible
 from showhow.db.models import Project
-from showhow.db.person_answers import (
+from showhow.db.people.gold_visibility import is_gold_visible
+from showhow.db.people.users import ADMIN, REVIEWER, acting_person, has_acting_role
+from showhow.db.questions import person_answers
+from showhow.db.questions.person_answers import (
     ANSWER_STATUSES,
     COMPLETED,
     PERIODS,
@@ -23,10 +24,9 @@ from showhow.db.person_answers import (
     PeriodProgress,
     PersonAnswer,
 )
-from showhow.db.queue import list_annotators
+from showhow.db.review.queue import list_annotators
 from showhow.db.unanswerable import CANNOT_BE_ANSWERED
-from showhow.db.users import ADMIN, REVIEWER, acting_person, has_acting_role
-from showhow.evaluation.answer_table import list_person_answers, restrict_to_own, write_answer_table
+from showhow.evaluation.comparison.answer_table import list_person_answers, restrict_to_own, write_answer_table
 from showhow.evaluation.value_format import TABLE_WRITERS, format_count
 from showhow.runs.services import Services
 

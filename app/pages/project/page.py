@@ -36,19 +36,20 @@ from showhow.app.widgets.page_layout import (
 from showhow.app.widgets.person import acting_services, show_members_dialog
 from showhow.app.widgets.queue import current_project
 from showhow.app.widgets.table import TableCell, show_table
-from showhow.db import projects, queue
-from showhow.db.answer_formats import AnswerFormat, AnswerKind
 from showhow.db.database import StoreError
-from showhow.db.libraries import DemonstrationFilter
 from showhow.db.models import Project, User
-from showhow.db.projects import DEFAULT_INSTRUCTION
-from showhow.db.question_list import count_question_states
-from showhow.db.removal_kinds import Kind
-from showhow.db.renaming import rename_project
-from showhow.db.trace_record import TRACE_STATUSES
-from showhow.db.traces import count_stored_traces, count_traces
+from showhow.db.people.users import ADMIN
+from showhow.db.questions import projects
+from showhow.db.questions.answer_formats import AnswerFormat, AnswerKind
+from showhow.db.questions.projects import DEFAULT_INSTRUCTION
+from showhow.db.questions.question_list import count_question_states
+from showhow.db.removal.removal_kinds import Kind
+from showhow.db.removal.renaming import rename_project
+from showhow.db.review import queue
+from showhow.db.traces.libraries import DemonstrationFilter
+from showhow.db.traces.trace_record import TRACE_STATUSES
+from showhow.db.traces.traces import count_stored_traces, count_traces
 from showhow.db.unanswerable import CANNOT_BE_ANSWERED, read_unanswerable
-from showhow.db.users import ADMIN
 from showhow.evaluation.statistics import AnswerAgreement, measure_answer_agreement
 from showhow.evaluation.value_format import format_count
 from showhow.fewshot_library.formats import writable_formats

@@ -10,13 +10,15 @@ from showhow.app.widgets.dialog_acts import act_in_dialog, forget_outcome, show_
 from showhow.app.widgets.manage import show_removal
 from showhow.app.widgets.page_layout import escape_markdown
 from showhow.app.widgets.table import TableCell, show_table, without_empty_columns
-from showhow.db import question_list, removals, users
 from showhow.db.database import Database
-from showhow.db.gold_visibility import is_gold_visible
 from showhow.db.models import Project, User
-from showhow.db.question_list import ANSWERABLE, OPEN, QUESTION_STATES, QuestionConditions, QuestionState
-from showhow.db.removal_kinds import Kind
-from showhow.db.users import ADMIN, REVIEWER
+from showhow.db.people import users
+from showhow.db.people.gold_visibility import is_gold_visible
+from showhow.db.people.users import ADMIN, REVIEWER
+from showhow.db.questions import question_list
+from showhow.db.questions.question_list import ANSWERABLE, OPEN, QUESTION_STATES, QuestionConditions, QuestionState
+from showhow.db.removal import removals
+from showhow.db.removal.removal_kinds import Kind
 from showhow.evaluation.value_format import format_count
 from showhow.runs.services import Services
 

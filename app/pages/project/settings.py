@@ -12,14 +12,14 @@ from showhow.app.pages.worlds.create_world import require_administrator
 from showhow.app.widgets.choices import choose_tools
 from showhow.app.widgets.guidelines import show_guidelines
 from showhow.app.widgets.page_layout import escape_markdown, format_sentence
-from showhow.db import projects
-from showhow.db.answer_formats import AnswerFormat, AnswerKind
 from showhow.db.database import StoreError
-from showhow.db.guideline_pictures import PICTURE_SUFFIXES, load_pictures, remove_picture, store_picture
 from showhow.db.models import Project, User
-from showhow.db.projects import DEFAULT_INSTRUCTION, MAX_OVERLAP, ProjectSettings
+from showhow.db.people.users import ADMIN
+from showhow.db.questions import projects
+from showhow.db.questions.answer_formats import AnswerFormat, AnswerKind
+from showhow.db.questions.guideline_pictures import PICTURE_SUFFIXES, load_pictures, remove_picture, store_picture
+from showhow.db.questions.projects import DEFAULT_INSTRUCTION, MAX_OVERLAP, ProjectSettings
 from showhow.db.types import load_json
-from showhow.db.users import ADMIN
 from showhow.runs.services import Services
 
 ANSWER_LABELS = {

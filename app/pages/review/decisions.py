@@ -12,14 +12,15 @@ from showhow.app.widgets.autosave import mount_comment_autosave
 from showhow.app.widgets.page_layout import escape_markdown, format_sentence
 from showhow.app.widgets.step_notes import show_history_button
 from showhow.app.widgets.table import shorten
-from showhow.db import review, users
 from showhow.db.database import Database, StoreError
 from showhow.db.models import User
-from showhow.db.review_queue import TraceToReview
-from showhow.db.trace_record import TraceRecord
-from showhow.evaluation.bounded_scoring import score_within_limits
+from showhow.db.people import users
+from showhow.db.review import review
+from showhow.db.review.review_queue import TraceToReview
+from showhow.db.traces.trace_record import TraceRecord
 from showhow.evaluation.metrics import ANSWER_F1
 from showhow.evaluation.metrics.metric import Unscorable
+from showhow.evaluation.scoring.bounded_scoring import score_within_limits
 from showhow.evaluation.value_format import format_count
 
 RETURNED = "Returned to its author."

@@ -26,14 +26,16 @@ from showhow.app.widgets.queue import current_project, show_task
 from showhow.app.widgets.repeatability import show_repeatability
 from showhow.app.widgets.step_notes import show_requested_note_dialog
 from showhow.app.widgets.table import TableCell, show_table
-from showhow.db import attempts, review, review_queue, traces
 from showhow.db.database import Database, StoreError
 from showhow.db.models import Judgement, Step, User
-from showhow.db.review_queue import EVERYBODY, ReviewFilter, TraceToReview
-from showhow.db.trace_record import REPETITION_ASPECT, TraceRecord
-from showhow.evaluation.bounded_scoring import score_within_limits
+from showhow.db.review import review, review_queue
+from showhow.db.review.review_queue import EVERYBODY, ReviewFilter, TraceToReview
+from showhow.db.runs import attempts
+from showhow.db.traces import traces
+from showhow.db.traces.trace_record import REPETITION_ASPECT, TraceRecord
 from showhow.evaluation.metrics import ANSWER_F1, METRICS, GoldAnswer
 from showhow.evaluation.metrics.metric import Unscorable
+from showhow.evaluation.scoring.bounded_scoring import score_within_limits
 from showhow.runs.services import Services
 from showhow.tools.registry import tool_title
 

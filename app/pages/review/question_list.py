@@ -10,11 +10,11 @@ from showhow.app.pages.review.side_by_side import group_answers
 from showhow.app.widgets.notebook import status_label
 from showhow.app.widgets.page_layout import escape_markdown
 from showhow.app.widgets.table import shorten
-from showhow.db import review_queue
 from showhow.db.database import Database
-from showhow.db.libraries import MODELS, PEOPLE
 from showhow.db.models import Project, Question
-from showhow.db.review_queue import EVERYBODY, QuestionToReview, ReviewFilter, TraceToReview
+from showhow.db.review import review_queue
+from showhow.db.review.review_queue import EVERYBODY, QuestionToReview, ReviewFilter, TraceToReview
+from showhow.db.traces.libraries import MODELS, PEOPLE
 from showhow.evaluation.value_format import format_count
 
 PAGE_SIZE = 25

@@ -11,9 +11,9 @@ import streamlit as st
 from showhow.app.widgets.notebook import list_shown_arguments, status_label
 from showhow.app.widgets.page_layout import escape_html
 from showhow.app.widgets.table import shorten
-from showhow.db.answer_formats import AnswerFormat, AnswerKind
 from showhow.db.models import Project
-from showhow.db.review_queue import StepOutline, TraceToReview
+from showhow.db.questions.answer_formats import AnswerFormat, AnswerKind
+from showhow.db.review.review_queue import StepOutline, TraceToReview
 from showhow.evaluation.value_format import format_count
 from showhow.reasoners.answers.normalization import group_equal_answers
 from showhow.tools.registry import tool_title

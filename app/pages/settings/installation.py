@@ -21,7 +21,7 @@ from showhow.app.widgets.person import show_name_field
 from showhow.app.widgets.table import TableCell, show_table
 from showhow.app.widgets.tour import start_tour
 from showhow.db.models import User
-from showhow.db.users import ADMIN
+from showhow.db.people.users import ADMIN
 from showhow.runs.services import Services
 from showhow.tasks.backup import MakeBackup, back_up
 from showhow.tasks.task import dump_call

@@ -14,7 +14,7 @@ from showhow.app.widgets.person import acting_services
 from showhow.app.widgets.table import TableCell, show_table
 from showhow.db.database import Conflict
 from showhow.db.models import User
-from showhow.db.users import ADMIN, register_user, require_role
+from showhow.db.people.users import ADMIN, register_user, require_role
 from showhow.guard.destinations import DestinationError, Grant
 from showhow.guard.json_input import load_json
 from showhow.llm.connection_check import ConnectionReport

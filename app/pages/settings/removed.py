@@ -8,8 +8,8 @@ from showhow.app import removals
 from showhow.app.widgets.dialog_acts import ERRORS
 from showhow.app.widgets.page_layout import escape_markdown, format_sentence, format_when
 from showhow.app.widgets.queue import discarded_traces
-from showhow.db.removal_kinds import KEPT_DAYS, Kind
-from showhow.db.removals import Removal, format_touched, list_removals, may_restore
+from showhow.db.removal.removal_kinds import KEPT_DAYS, Kind
+from showhow.db.removal.removals import Removal, format_touched, list_removals, may_restore
 from showhow.db.types import utc_now
 from showhow.runs.services import Services
 

@@ -21,9 +21,8 @@ from showhow.app.widgets.person import acting_services
 from showhow.app.widgets.queue import current_project
 from showhow.app.widgets.step_notes import STEP_NOTE_LABELS
 from showhow.app.widgets.table import TableCell, show_bar_chart, show_table
-from showhow.db.libraries import MODELS, PEOPLE
-from showhow.db.projects import list_projects
-from showhow.db.tool_report import (
+from showhow.db.questions.projects import list_projects
+from showhow.db.review.tool_report import (
     LATENCY_BUCKET_BOUNDS,
     NotedStep,
     RatedStep,
@@ -31,7 +30,8 @@ from showhow.db.tool_report import (
     ToolReport,
     ToolStatistics,
 )
-from showhow.evaluation.tool_quality import (
+from showhow.db.traces.libraries import MODELS, PEOPLE
+from showhow.evaluation.comparison.tool_quality import (
     format_model_usage,
     get_cached_tool_report,
     tool_report_to_csv,

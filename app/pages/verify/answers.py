@@ -8,12 +8,12 @@ import streamlit as st
 from showhow.app.widgets.job_panel import VERIFICATION_JOB, may_start, start_verb_job
 from showhow.app.widgets.table import TableCell, shorten, show_table
 from showhow.app.widgets.url_state import clear_url_parameters, get_url_parameter, list_start
-from showhow.db import verifications
-from showhow.db.gold_visibility import is_gold_visible
 from showhow.db.models import Project, Run
+from showhow.db.people.gold_visibility import is_gold_visible
+from showhow.db.runs import verifications
 from showhow.db.unanswerable import CANNOT_BE_ANSWERED, read_unanswerable
-from showhow.evaluation.repairs import VerificationFailure, list_approved_repairs, list_failures
-from showhow.evaluation.scoring import VerificationReport
+from showhow.evaluation.scoring.scoring import VerificationReport
+from showhow.evaluation.verification.repairs import VerificationFailure, list_approved_repairs, list_failures
 from showhow.runs.services import Services
 from showhow.tools.registry import name_tools_by_title
 

@@ -16,23 +16,23 @@ from showhow.app.widgets.queue import current_project
 from showhow.app.widgets.run_scores import show_run_scores
 from showhow.app.widgets.table import TableCell, show_table
 from showhow.app.widgets.url_state import clear_url_parameters
-from showhow.db import runs, verifications
 from showhow.db.database import Database, StoreError
 from showhow.db.models import Project, Run, User
+from showhow.db.runs import runs, verifications
 from showhow.db.unanswerable import CANNOT_BE_ANSWERED
 from showhow.evaluation.metrics import METRICS
-from showhow.evaluation.repairs import (
-    count_demonstrations_by_kind,
-    repair_priority,
-)
-from showhow.evaluation.scoring import (
+from showhow.evaluation.scoring.scoring import (
     VerificationReport,
     format_model,
     load_figures,
     load_verification_report,
 )
 from showhow.evaluation.value_format import format_count, format_money
-from showhow.evaluation.worker import describe_workers
+from showhow.evaluation.verification.repairs import (
+    count_demonstrations_by_kind,
+    repair_priority,
+)
+from showhow.evaluation.verification.worker import describe_workers
 from showhow.reasoners.registry import reasoner_title
 from showhow.runs.budget import MAX_CONCURRENT_QUESTIONS
 from showhow.runs.services import Services

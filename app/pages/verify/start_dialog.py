@@ -8,8 +8,8 @@ from showhow.app.widgets.page_layout import escape_markdown
 from showhow.app.widgets.selection_form import selection_label
 from showhow.db.database import Database
 from showhow.db.models import Project
-from showhow.db.renaming import MAX_TITLE_LENGTH
-from showhow.evaluation.scoring import (
+from showhow.db.removal.renaming import MAX_TITLE_LENGTH
+from showhow.evaluation.scoring.scoring import (
     describe_power,
     find_earlier_cost,
 )

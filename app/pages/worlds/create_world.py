@@ -15,7 +15,7 @@ from showhow.app.widgets.option_form import show_option_fields
 from showhow.app.widgets.page_layout import format_sentence
 from showhow.db.database import StoreError
 from showhow.db.models import User
-from showhow.db.users import ADMIN, register_user, require_role
+from showhow.db.people.users import ADMIN, register_user, require_role
 from showhow.fiction.generator.source_split import parse_split
 from showhow.option_fields import build_request, list_options
 from showhow.runs.services import Services

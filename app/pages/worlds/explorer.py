@@ -13,7 +13,7 @@ from showhow.app.pages.worlds.world_choice import SelectedWorld
 from showhow.app.widgets.page_layout import escape_html, escape_markdown, format_sentence
 from showhow.app.widgets.table import TableCell, show_table
 from showhow.app.widgets.url_state import get_url_parameter, go_to_article, go_to_entity, go_to_page
-from showhow.db.gold_visibility import is_gold_of_world_visible
+from showhow.db.people.gold_visibility import is_gold_of_world_visible
 from showhow.fiction.family import Family, GraphKinshipSource, build_family, build_universe_family
 from showhow.tools.registry import BUILT_IN_TOOLS
 from showhow.tools.run_query import format_value

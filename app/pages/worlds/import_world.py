@@ -30,7 +30,7 @@ from showhow.app.widgets.option_form import describe_options
 from showhow.app.widgets.page_layout import escape_markdown, format_sentence
 from showhow.db.database import StoreError
 from showhow.db.models import User
-from showhow.db.projects import find_project
+from showhow.db.questions.projects import find_project
 from showhow.evaluation.datasets.reader import AUTO
 from showhow.runs.services import Services
 from showhow.settings import Settings

@@ -14,7 +14,7 @@ from showhow.app.widgets.page_layout import choose_view, format_sentence, show_h
 from showhow.app.widgets.person import acting_services
 from showhow.app.widgets.url_state import WORLD_VIEWS
 from showhow.db.models import User
-from showhow.db.removal_kinds import Kind
+from showhow.db.removal.removal_kinds import Kind
 from showhow.fiction.questions.question_file import QUESTIONS_FILE
 from showhow.runs.services import Services
 from showhow.worlds.source import SourceError

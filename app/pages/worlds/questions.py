@@ -16,15 +16,15 @@ from showhow.app.widgets.notebook import show_trace
 from showhow.app.widgets.page_layout import escape_html, escape_markdown, format_sentence
 from showhow.app.widgets.table import TableCell, show_table
 from showhow.app.widgets.url_state import get_url_parameter, go_to_entity, go_to_question, go_to_view
-from showhow.db import projects
 from showhow.db.database import StoreError
-from showhow.db.gold_visibility import is_gold_of_world_visible
 from showhow.db.models import Project, User
-from showhow.db.trace_record import TraceRecord
-from showhow.db.users import ADMIN
+from showhow.db.people.gold_visibility import is_gold_of_world_visible
+from showhow.db.people.users import ADMIN
+from showhow.db.questions import projects
+from showhow.db.traces.trace_record import TraceRecord
 from showhow.evaluation.datasets import open_question_file
 from showhow.evaluation.datasets.record import parse_question
-from showhow.evaluation.gold_demonstrations import make_world_gold_trace
+from showhow.evaluation.scoring.gold_demonstrations import make_world_gold_trace
 from showhow.fiction.generator.world_files import FACT_SOURCES_FILE
 from showhow.fiction.questions.question_file import (
     QUESTIONS_FILE,

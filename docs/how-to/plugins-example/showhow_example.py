@@ -8,8 +8,8 @@ from typing import Annotated, Any, TextIO
 import numpy as np
 
 from showhow.db.models import Question
-from showhow.db.question_record import QuestionRecord
-from showhow.db.recording import TraceAnswers
+from showhow.db.questions.question_record import QuestionRecord
+from showhow.db.traces.recording import TraceAnswers
 from showhow.evaluation.datasets.record import QuestionFormat, make_gold, require_text
 from showhow.evaluation.metrics.metric import GoldAnswer, Metric
 from showhow.fewshot_library.dpp import FloatArray, Kernel

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from showhow.db.merge import merge_trace
-from showhow.db.schema import upgrade
-from showhow.evaluation.gold_demonstrations import make_world_gold_traces
+from showhow.db.storage.merge import merge_trace
+from showhow.db.storage.schema import upgrade
+from showhow.evaluation.scoring.gold_demonstrations import make_world_gold_traces
 from showhow.fiction.generator.build import generate_world
 from showhow.fiction.questions.question_file import QUESTIONS_FILE, QuestionFile, QuestionFilter
 from showhow.fiction.universe.options import GenerationOptions

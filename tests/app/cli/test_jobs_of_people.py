@@ -9,10 +9,12 @@ import pytest
 
 from showhow.app.cli.setup import DEFAULT_PROJECT
 from showhow.app.jobs import JobRegistry
-from showhow.db import libraries, users, verifications
 from showhow.db.database import Database
 from showhow.db.models import User
-from showhow.db.projects import get_project
+from showhow.db.people import users
+from showhow.db.questions.projects import get_project
+from showhow.db.runs import verifications
+from showhow.db.traces import libraries
 from tests.app.cli.in_process import run_in_process
 from tests.app.test_jobs import wait_for_end
 from tests.browser.server import copy_prepared_home

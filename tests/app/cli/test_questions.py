@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from showhow.db import projects
+from showhow.db.questions import projects
 from showhow.evaluation.datasets import QUESTION_FORMATS
 from showhow.fiction.generator.build import generate_world
 from showhow.fiction.universe.options import GenerationOptions

@@ -61,7 +61,7 @@ HALF_WRITTEN = {
     "with open_atomically(home / 'traces.jsonl', force=False) as stream: stream.write(b'half')",
     "embeddings": "import numpy; from showhow.fewshot_library.encoder import _write_cache; "
     "_write_cache(home / 'libraries' / '1' / 'embeddings.npz', 'key', numpy.zeros(3)); ",
-    "report": "from showhow.evaluation.selection_usage import save_report; "
+    "report": "from showhow.evaluation.comparison.selection_usage import save_report; "
     "save_report(home / 'libraries' / '1' / 'usage' / 'a.json', {})",
 }
 KILLED_BEFORE_THE_NAME = """

@@ -11,10 +11,10 @@ import pandas as pd
 import pytest
 from sqlalchemy import select
 
-from showhow.db.attempts import MetricScore, save_scores
 from showhow.db.database import Database
 from showhow.db.models import Attempt, Run
-from showhow.db.schema import upgrade
+from showhow.db.runs.attempts import MetricScore, save_scores
+from showhow.db.storage.schema import upgrade
 from tests.app.cli.in_process import run_in_process
 from tests.fixtures.compared_runs import ComparedRuns, make_questions
 

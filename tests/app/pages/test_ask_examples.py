@@ -3,8 +3,9 @@
 from pathlib import Path
 
 from showhow.app.pages.ask.examples import EXAMPLE_COUNT, find_examples
-from showhow.db import libraries, projects
+from showhow.db.questions import projects
 from showhow.db.run_spec import RunLimits, RunSpec
+from showhow.db.traces import libraries
 from showhow.evaluation.metrics import score_answer
 from showhow.reasoners.registry import REASONERS
 from showhow.runs.ask import AskRequest, begin_run

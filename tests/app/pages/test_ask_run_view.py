@@ -8,7 +8,7 @@ import pytest
 from showhow.app.pages.ask.run_view import build_conclusion, format_calls
 from showhow.db.models import Project, Question, Step, Trace
 from showhow.db.run_spec import RunResult
-from showhow.db.trace_record import TraceRecord
+from showhow.db.traces.trace_record import TraceRecord
 from showhow.reasoners.answers.extraction import find_evidence_steps
 
 ARTICLE = "[1] Ada Reed was born in Gullhaven. [2] She has 5 kites, made in 1995."

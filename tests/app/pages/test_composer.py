@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from showhow.db.answer_formats import AnswerFormat
+from showhow.db.questions.answer_formats import AnswerFormat
 
 # Drawn as the Annotate page draws it, over the answer format that the test puts into the session.
 SCRIPT = """
@@ -15,7 +15,7 @@ import streamlit as st
 from showhow.app.pages.annotate.answer_form import show_answer_form
 from showhow.app.pages.annotate.composer import StepComposer
 from showhow.db.models import Project, Question, Trace
-from showhow.db.trace_record import TraceRecord
+from showhow.db.traces.trace_record import TraceRecord
 from showhow.tools.registry import BUILT_IN_TOOLS
 
 if "record" not in st.session_state:
@@ -115,7 +115,7 @@ import streamlit as st
 from showhow.app.pages.annotate.composer import StepComposer, show_step_form
 from showhow.app.pages.annotate.recorder import PickedValue, choose_tool, insert_value
 from showhow.db.models import Project, Question, Step, Trace
-from showhow.db.trace_record import TraceRecord
+from showhow.db.traces.trace_record import TraceRecord
 from showhow.tools.registry import BUILT_IN_TOOLS
 
 project = Project(name="p", world="w")

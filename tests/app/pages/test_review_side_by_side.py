@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from showhow.app.pages.review.side_by_side import align, describe_step, group_answers
 from showhow.db.models import Project
-from showhow.db.review_queue import StepOutline
+from showhow.db.review.review_queue import StepOutline
 
 SEQUENCES = st.lists(
     st.lists(st.sampled_from("abcd").map(lambda letter: (letter,)), max_size=8), min_size=1, max_size=4

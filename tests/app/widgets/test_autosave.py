@@ -16,10 +16,12 @@ from starlette.testclient import TestClient
 from showhow.app.widgets import autosave
 from showhow.app.widgets.autosave import DraftPage
 from showhow.app.widgets.queue import OpenedTrace
-from showhow.db import projects, recording, traces, users
 from showhow.db.database import Database
 from showhow.db.models import Draft
-from showhow.db.recording import find_draft
+from showhow.db.people import users
+from showhow.db.questions import projects
+from showhow.db.traces import recording, traces
+from showhow.db.traces.recording import find_draft
 from showhow.db.types import utc_now
 from showhow.runs.services import Services
 from showhow.settings import Settings

@@ -12,8 +12,8 @@ import pytest
 from showhow.app.widgets.form_cards import CardLine, FormCard, MethodForm
 from showhow.app.widgets.method_forms import FORMS, build_method_form
 from showhow.db.models import SPAN_SKILL, Question, Step
-from showhow.db.recording import NewStep, StepResult, build_step
 from showhow.db.run_spec import RunLimits
+from showhow.db.traces.recording import NewStep, StepResult, build_step
 from showhow.fiction.universe.options import GenerationOptions
 from showhow.reasoners.atomr.skills import PlanReply
 from showhow.reasoners.base import Task

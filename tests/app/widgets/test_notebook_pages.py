@@ -7,7 +7,7 @@ from uuid_utils.compat import uuid7
 
 from showhow.app.widgets.notebook import STEPS_PER_PAGE, NotebookPosition, page_of_step
 from showhow.db.models import Project, Question, Step, Trace
-from showhow.db.trace_record import TraceRecord
+from showhow.db.traces.trace_record import TraceRecord
 from showhow.fewshot_library.formats.showhow import (
     format_trace_json,
     format_trace_markdown,

@@ -1,6 +1,6 @@
 from showhow.app.widgets.notebook import build_notebook_data, format_step_cost, format_trace_cost, format_usage_details
 from showhow.db.models import Project, Question, Trace
-from showhow.db.trace_record import TraceRecord
+from showhow.db.traces.trace_record import TraceRecord
 from showhow.evaluation.value_format import format_money, format_seconds, format_tokens
 from tests.app.nouns import step_with
 

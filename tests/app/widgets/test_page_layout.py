@@ -9,8 +9,10 @@ from pathlib import Path
 import pytest
 
 from showhow.app.widgets.page_layout import format_sentence, format_when
-from showhow.db import projects, recording, users
 from showhow.db.database import Database
+from showhow.db.people import users
+from showhow.db.questions import projects
+from showhow.db.traces import recording
 from tests.browser.server import copy_prepared_home
 
 ROOT = Path(__file__).parents[3]
@@ -18,7 +20,7 @@ OPEN_TRACES = """
 import gc, sys
 from streamlit.testing.v1 import AppTest
 import showhow.app.services
-from showhow.db.trace_record import TraceRecord
+from showhow.db.traces.trace_record import TraceRecord
 
 page = AppTest.from_file("app/pages/main.py", default_timeout=60)
 for trace in sys.argv[1:]:

@@ -6,7 +6,7 @@ import pytest
 
 from showhow.app.widgets.repeatability import describe_repeatability
 from showhow.db.models import Project, Question, Trace
-from showhow.db.trace_record import TraceRecord
+from showhow.db.traces.trace_record import TraceRecord
 from showhow.reasoners.provenance import trace_argument_origins
 from tests.app.nouns import step_with
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
-from showhow.db import projects
 from showhow.db.database import Database
+from showhow.db.questions import projects
 from showhow.fiction.family import Family, build_universe_family
 from showhow.fiction.generator.world_files import UNIVERSE_FILE
 from showhow.fiction.universe.items import ItemCatalog

@@ -4,9 +4,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from showhow.db import projects
 from showhow.db.database import Database
-from showhow.db.schema import upgrade
+from showhow.db.questions import projects
+from showhow.db.storage.schema import upgrade
 from showhow.db.unanswerable import find_gold_reason
 from showhow.evaluation.datasets import read_questions
 from showhow.fiction.generator.source_split import assign_sources, parse_split

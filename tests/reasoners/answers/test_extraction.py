@@ -2,7 +2,7 @@
 
 import pytest
 
-from showhow.db.recording import TraceAnswers
+from showhow.db.traces.recording import TraceAnswers
 from showhow.reasoners.answers.extraction import extract_answers, format_final_answer, strip_code_fence, strip_or_none
 from tests.reasoners.example_traces import record_of
 

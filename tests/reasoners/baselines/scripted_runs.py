@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from showhow.db.models import Step
-from showhow.db.recording import TraceAnswers
 from showhow.db.run_spec import RunLimits
-from showhow.db.runs import RunOutcome
+from showhow.db.runs.runs import RunOutcome
+from showhow.db.traces.recording import TraceAnswers
 from showhow.llm.client import ChatClient, build_chat_client
 from showhow.llm.types import ModelProfile
 from showhow.reasoners.base import Reasoner, Task

@@ -9,9 +9,9 @@ import pytest
 
 from showhow.db.models import SPAN_SKILL, Project, Question, Step
 from showhow.db.run_spec import RunLimits
-from showhow.db.runs import RunOutcome
+from showhow.db.runs.runs import RunOutcome
 from showhow.evaluation.datasets import read_questions
-from showhow.evaluation.scoring import QuestionScore, sample_questions, score_outcome
+from showhow.evaluation.scoring.scoring import QuestionScore, sample_questions, score_outcome
 from showhow.fiction.generator.build import generate_world
 from showhow.fiction.questions.reasoning import RELATE
 from showhow.fiction.universe.options import GenerationOptions

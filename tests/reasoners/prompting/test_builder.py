@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from showhow.db.models import Step
-from showhow.db.trace_record import TraceRecord
+from showhow.db.traces.trace_record import TraceRecord
 from showhow.fewshot_library.encoder import SentenceEncoder
 from showhow.fewshot_library.formats import read_traces
 from showhow.fewshot_library.formats.chat import to_json_text

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 from referencing import Registry
 
-from showhow.db.answer_formats import AnswerFormat
-from showhow.db.recording import TraceAnswers
+from showhow.db.questions.answer_formats import AnswerFormat
 from showhow.db.run_spec import RunResult
+from showhow.db.traces.recording import TraceAnswers
 from showhow.db.unanswerable import UnanswerableReason, write_unanswerable
 from showhow.reasoners.prompting.builder import build_example
 from showhow.reasoners.prompting.tool_declarations import (

@@ -10,8 +10,8 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from showhow.db.trace_record import TraceRecord
-from showhow.evaluation.drift import check_repetition
+from showhow.db.traces.trace_record import TraceRecord
+from showhow.evaluation.comparison.drift import check_repetition
 from showhow.evaluation.metrics import score_answer
 from showhow.fewshot_library.formats import read_traces
 from showhow.reasoners.provenance import resolve_origin

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from showhow.db.models import Project
-from showhow.db.trace_record import TraceRecord
+from showhow.db.traces.trace_record import TraceRecord
 from showhow.db.unanswerable import read_unanswerable
 from showhow.evaluation.datasets import read_questions
-from showhow.evaluation.gold_demonstrations import make_demonstrations
 from showhow.evaluation.metrics import score_answer
+from showhow.evaluation.scoring.gold_demonstrations import make_demonstrations
 from showhow.fewshot_library.encoder import SentenceEncoder
 from showhow.fiction.generator.build import generate_world
 from showhow.fiction.universe.options import GenerationOptions

@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import pytest
 
-from showhow.db.trace_record import TraceRecord
+from showhow.db.traces.trace_record import TraceRecord
 from showhow.reasoners.provenance import TYPED_ORIGIN, resolve_origin, split_argument
 from showhow.reasoners.replay.demonstration import ID, NAME, WORD, LookUp, build_program, list_parts, read_context
 from showhow.reasoners.replay.derivations import ALL, derive_answer

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from showhow.db.models import Project, Question, Step, Trace
-from showhow.db.trace_record import TraceRecord
+from showhow.db.traces.trace_record import TraceRecord
 from showhow.db.types import utc_now
 from showhow.reasoners.base import Task
 from showhow.reasoners.provenance import trace_argument_origins
