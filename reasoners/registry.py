@@ -4,7 +4,7 @@ A new reasoner is one `ReasonerEntry` in `REASONERS`, of ours here or of another
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import Field, dataclass, fields
+from dataclasses import Field, dataclass, field, fields
 from typing import Any
 
 from showhow.db.run_spec import DEFAULT_STEP_LIMIT
@@ -87,6 +87,10 @@ REPLAY_CANDIDATES = 60
 """How many demonstrations replay gets, those with the most similar questions first."""
 
 
+DEFAULT_PRESET = "showhow"
+"""The preset of every reasoner that sets no option."""
+
+
 class UnknownReasoner(ValueError):
     """There is no reasoner with this name; the message lists the names."""
 
@@ -124,6 +128,8 @@ class ReasonerEntry:
     """A dataclass; its fields are the options by name."""
     hidden_options: frozenset[str] = frozenset()
     """Fields of `options` that this reasoner ignores; forms do not offer them."""
+    presets: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """Options by the name of a preset, such as published; `showhow` is every default, and is not listed."""
     select: Callable[[Any], SelectionConfig] = _select_nothing
     """Returns the selection of demonstrations for an instance of `options`."""
     explains_all_demonstrations: bool = True
@@ -145,6 +151,12 @@ class ReasonerEntry:
     def option_names(self) -> list[str]:
         """The names of the options that the reasoner uses."""
         return [option.name for option in fields(self.options) if option.name not in self.hidden_options]
+
+    def apply_preset(self, name: str, options: Mapping[str, Any]) -> dict[str, Any]:
+        """The options of a preset, replaced by those that are given; AgentOptionsError for an unknown preset."""
+        if name not in (names := [DEFAULT_PRESET, *self.presets]):
+            raise AgentOptionsError(f"{self.name} has no preset {name!r}; there are {', '.join(names)}")
+        return {**self.presets.get(name, {}), **options}
 
     @property
     def uses_demonstrations(self) -> bool:
