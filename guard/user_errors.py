@@ -9,7 +9,7 @@ USER_ERRORS = (
     "showhow.llm.errors:ChatError",
     "showhow.tools.arguments:ToolError",
     "showhow.tasks.task:TaskError",
-    "settings:SettingsError",
+    "showhow.settings:SettingsError",
     "showhow.guard.destinations:DestinationError",
     "showhow.evaluation.metrics.metric:MetricError",
     "showhow.oracles.skill_sources:UnknownSkillSource",
