@@ -104,10 +104,10 @@ class PairReply(BaseModel):
 
 
 JUDGE_ANSWER: Skill[RatingRequest, RatingReply] = Skill(
-    "judge_answer", 1, "I rate the answer.", "showhow.evaluation", RatingRequest, RatingReply
+    "judge_answer", 1, "I rate the answer.", "showhow.evaluation.scoring", RatingRequest, RatingReply
 )
 JUDGE_PAIR: Skill[PairRequest, PairReply] = Skill(
-    "judge_pair", 1, "I compare the answers.", "showhow.evaluation", PairRequest, PairReply
+    "judge_pair", 1, "I compare the answers.", "showhow.evaluation.scoring", PairRequest, PairReply
 )
 
 
