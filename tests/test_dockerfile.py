@@ -19,6 +19,8 @@ import pytest
 from tests.browser.server import copy_prepared_home
 from tests.servers.loopback import free_port
 
+pytestmark = pytest.mark.long
+
 ROOT = Path(__file__).resolve().parents[1]
 INSTRUCTION = re.compile(r"^([A-Z]+) ((?:.*\\\n)*.*)$", re.MULTILINE)
 STEPS = [

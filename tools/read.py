@@ -83,7 +83,7 @@ _MAX_PASSAGE_CHARACTERS = 1_500
 _MAX_ANSWER_CHARACTERS = 2_000
 _MAX_QUOTES = 20
 
-render_prompt = PromptTemplates("tools")
+render_prompt = PromptTemplates("showhow.tools")
 
 
 def _to_list(value: object) -> object:

@@ -19,6 +19,24 @@ from showhow.db.storage.schema import check_database, upgrade
 from tests.servers.postgresql import PostgresqlServer
 
 KINDS = ["sqlite", "postgresql"]
+ON_BOTH = {
+    "test_queue.py",
+    "test_leases.py",
+    "test_database.py",
+    "test_schema.py",
+    "test_crash.py",
+    "test_rate_limits.py",
+}
+"""The files whose tests `make test` runs on PostgreSQL too: what people and processes do at once, and the schema."""
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """A test that SQLite has passed is long on PostgreSQL."""
+    for item in items:
+        is_here = item.path.parent == Path(__file__).parent and item.path.name not in ON_BOTH
+        if is_here and "postgresql" in (item.callspec.params.values() if hasattr(item, "callspec") else ()):
+            item.add_marker(pytest.mark.long)
 
 
 @pytest.fixture(scope="session")

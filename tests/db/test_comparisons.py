@@ -85,6 +85,7 @@ def group_of(question: Question) -> str | None:
     return group_of_question(question.kind, question.gold_answers)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", range(3))
 def test_filters_counts_and_orders_are_those_of_the_stored_answers(database: Database, seed: int):
     made = made_runs(database, seed)
@@ -134,6 +135,7 @@ def test_filters_counts_and_orders_are_those_of_the_stored_answers(database: Dat
         assert sum(by_sources) == sum("needs" in question.details for question in questions)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("order", ORDERS)
 def test_pages_follow_each_other_in_the_order_of_differences(database: Database, order: str):
     made = made_runs(database, 7)

@@ -26,6 +26,8 @@ from showhow.db.types import Base
 from showhow.fewshot_library.formats.showhow import read_records, record_to_json
 from tests.db.former_versions import FORMER, Rows, export, fill, insert_into, load_rows, read_rows
 
+pytestmark = pytest.mark.long
+
 REVISION = "0003"
 KINDS_OF_ERRORS = ["not found", "refused query", "wrong arguments", "model", "time limit", "unavailable", "other"]
 PINS = {"model": "gpt-4.1", "options": {"k": 3, "selection": "dpp"}}

@@ -11,6 +11,7 @@ from showhow.db.storage.import_journal import ImportJournal
 from tests.fixtures.compared_runs import make_questions
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("used", [(), (3,), (0, 249)])
 def test_undoing_removes_many_rows_at_once_and_leaves_those_that_others_refer_to(scene, tmp_path, used):
     journal = ImportJournal(tmp_path / "added.jsonl")

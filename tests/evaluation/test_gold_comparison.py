@@ -15,6 +15,8 @@ from showhow.oracles.skills import OracleResponder
 from showhow.reasoners.skills.skill import SkillAttempt, SkillCall, SkillReply
 from tests.oracles.test_skills import Ground, make_ground
 
+pytestmark = pytest.mark.long
+
 OPTIONS = GenerationOptions(people=120, seed=4, depth=4, per_template=1)
 """Every source states every fact: PDRR asks the graph alone where it states some of the facts."""
 METHODS = ("atomr", "pdrr", "geek")

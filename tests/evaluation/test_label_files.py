@@ -31,6 +31,7 @@ HOSTILE = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", HOSTILE)
 def test_a_hostile_file_of_labels_is_refused_in_one_sentence(name: str):
     for file in ("labels.jsonl", "labels.csv"):

@@ -65,6 +65,7 @@ def stored_values(database: Database, run_id: UUID, name: str, version: int = 1)
         return attempts.list_scores(session, run_id, name, version)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("named_file", "metric", "answer", "components"),
     [

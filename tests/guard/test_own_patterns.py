@@ -8,6 +8,8 @@ from showhow.guard.worker import WorkLimitExceeded, WorkLimits, run_bounded
 from tests.guard.pattern_attacks import OwnPattern, find_superlinear, list_patterns
 from tests.test_shape import MODULES, ROOT
 
+pytestmark = pytest.mark.long
+
 LIMITS = WorkLimits(seconds=60)
 BOUNDED_TEXTS = {
     "app/server.py:_INLINE_SCRIPT": "reads the page that Streamlit brings",

@@ -101,6 +101,7 @@ def test_a_worker_gets_no_secret_no_file_and_no_network(monkeypatch: pytest.Monk
         run_bounded(work.connect)
 
 
+@pytest.mark.long
 def test_threads_that_end_take_no_worker_with_them_and_a_slow_call_delays_no_other():
     with ThreadPoolExecutor(2) as threads:
         assert threads.submit(run_bounded, work.add, 1, 1).result() == 2

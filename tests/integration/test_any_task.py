@@ -90,6 +90,7 @@ def model_of(server: ModelServer) -> dict[str, str]:
     return {"SHOWHOW_MODEL": "scripted", "SHOWHOW_MODEL_BASE_URL": server.url}
 
 
+@pytest.mark.long
 def test_a_shop_is_asked_with_a_function_and_answers_in_free_text(home: Path, services: Services, tmp_path: Path):
     sql = "SELECT name FROM customer JOIN sale ON customer = id ORDER BY price DESC LIMIT 1"
     record(services, "Shop", "s1", ("query_shop", {"sql": sql}), "Ada Lund")
@@ -125,6 +126,7 @@ def test_a_shop_is_asked_with_a_function_and_answers_in_free_text(home: Path, se
     assert "Ada Lund" in out.read_text(encoding="utf-8")
 
 
+@pytest.mark.long
 def test_an_inbox_is_triaged_over_mcp_with_answers_of_a_schema(home: Path, services: Services, tmp_path: Path):
     call = ("inbox_find_messages", {"word": "down"})
     with pytest.raises(InvalidAnswer, match=r"does not fit the schema at \$\.urgency: 'soon' is not one of"):
@@ -168,6 +170,7 @@ def test_an_inbox_is_triaged_over_mcp_with_answers_of_a_schema(home: Path, servi
     assert [here[name] for name in kept] == [there[name] for name in kept]
 
 
+@pytest.mark.long
 def test_a_task_without_an_answer_ends_with_what_was_done(home: Path, services: Services):
     (home / "close.jsonl").write_text('{"id": "c1", "question": "Close what is settled."}\n', encoding="utf-8")
     create = ("project", "create", "Chores", "--tools", "inbox_find_messages", "--answer", "none", "--json")

@@ -23,6 +23,8 @@ from showhow.settings import Settings
 from tests.app.cli.in_process import run_in_process, shared_encoder
 from tests.fixtures.any_task import prepare_examples
 
+pytestmark = pytest.mark.long
+
 Calls = list[tuple[str, dict[str, Any]]]
 SPENT_MOST = "SELECT name FROM customer JOIN sale ON customer = id ORDER BY price DESC LIMIT 1"
 IN_BERN = "SELECT count(*) AS n FROM customer WHERE city = 'Bern'"

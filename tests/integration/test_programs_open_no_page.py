@@ -12,7 +12,10 @@ from tests.browser.server import Showhow
 from tests.browser.session import open_session
 from tests.tools.external.test_confinement import MODULE, SERVER, TOOLS, WITHOUT_NAMESPACES, Tools, confine
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="nothing is confined elsewhere")
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.skipif(sys.platform != "linux", reason="nothing is confined elsewhere"),
+]
 OPEN = """
 import ctypes, os, socket, time
 def shake_hands(host, header="", name=None, source=("", 0)):

@@ -25,6 +25,8 @@ from showhow.worlds.source import SourceError
 from tests.servers.faulty_server import FaultyServer, run_faulty_server, says, status
 from tests.servers.proxy import PASSWORD, ProxyServer, run_proxy, run_tls_server
 
+pytestmark = pytest.mark.long
+
 ROOT = Path(__file__).parents[2]
 MODELS = {
     "openai:some": "api.openai.com",

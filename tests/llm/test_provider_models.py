@@ -105,6 +105,7 @@ def test_a_server_gets_the_key_of_its_profile_and_no_other(model: str, server: F
     assert other.asked == []
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("model", [*NATIVE, "openai:some"])
 @pytest.mark.parametrize("code", [302, 308])
 def test_no_redirect_takes_a_key_elsewhere(model: str, code: int, server: FaultyServer, other: FaultyServer):

@@ -192,6 +192,7 @@ def test_the_budget_of_an_older_request_does_not_replace_that_of_a_newer_one() -
     assert state.try_start(101.0) == pytest.approx(4.0)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "refuse", [refuse_in_text, refuse_with_milliseconds, refuse_silently], ids=["text", "milliseconds", "silent"]
 )

@@ -286,6 +286,7 @@ ANSWER_RESTS_ON = {
 """The skills whose every wrong reply changes the answer to a question that is a chain."""
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("method", ANSWER_RESTS_ON)
 def test_wrong_replies_leave_the_predicted_share_of_chains_right(everywhere: Ground, method: str):
     rate = 0.1

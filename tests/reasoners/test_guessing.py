@@ -28,6 +28,8 @@ from showhow.runs.runner import RunControl, run_reasoner
 from showhow.tools.registry import available_tools
 from tests.oracles.test_skills import Ground, make_ground
 
+pytestmark = pytest.mark.long
+
 OPTIONS = GenerationOptions(people=120, seed=17, depth=8, per_template=1)
 UNLIMITED = RunLimits(steps=None, seconds=None)
 LIMITED = RunLimits(steps=None, seconds=None, model_calls=10_000, retrievals=10_000)

@@ -119,6 +119,7 @@ def answer(recorder: MemoryRecorder) -> str:
     return recorder.result.answers.final_answer
 
 
+@pytest.mark.long
 def test_a_trace_and_its_answer_are_the_same_in_sequence_and_concurrently():
     widest = 0
     for number in range(QUESTIONS):

@@ -236,6 +236,7 @@ def reply_of_agent(request: Request) -> Reply:
     return Says("Now I know.\n\nFinal Answer: Ada", usage=(100, 5))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("when", "paid_twice"), [("stored", 0), ("lost", MODEL_REPLIES)])
 def test_no_stored_reply_is_paid_again_after_a_kill(scene: Scene, when: str, paid_twice: int):
     script = Path(__file__).with_name("killed_model_run.py")

@@ -10,11 +10,11 @@ FILES = sorted((Path(__file__).parents[2] / "tools" / "prompts").glob("*.jinja")
 
 def test_a_prompt_variable_without_a_value_is_an_error():
     with pytest.raises(UndefinedError, match="question"):
-        PromptTemplates("tools")("read_question", title="T", passages=[])
+        PromptTemplates("showhow.tools")("read_question", title="T", passages=[])
 
 
 def test_values_are_inserted_unescaped():
-    prompt = PromptTemplates("tools")("read_question", question="<b>{{ x }}</b>", title="T", passages=[None])
+    prompt = PromptTemplates("showhow.tools")("read_question", question="<b>{{ x }}</b>", title="T", passages=[None])
     assert prompt.startswith("Question: <b>{{ x }}</b>\n")
     assert "(sentences left out)" in prompt
 

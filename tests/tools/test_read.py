@@ -110,6 +110,7 @@ def assert_read_is_best(rankers: dict[str, Ranker], questions: Sequence[ReadingQ
         assert read[1] > plain[1], (name, shares, read)
 
 
+@pytest.mark.long
 def test_on_real_articles_a_supporting_sentence_comes_first_more_often_than_by_plain_rankings(
     shared_data: Path, rankers: dict[str, Ranker]
 ) -> None:

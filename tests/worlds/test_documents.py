@@ -167,6 +167,7 @@ BOMBS = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", BOMBS)
 def test_a_small_hostile_document_is_read_or_refused_in_one_sentence(tmp_path: Path, name: str):
     file = tmp_path / name
@@ -319,6 +320,7 @@ def test_links_and_names_of_an_archive_lead_nowhere(tmp_path: Path):
             assert [article.text for article in read_articles(archive)] == ["A sentence."]
 
 
+@pytest.mark.long
 def test_archives_that_cannot_be_read_are_refused_in_a_sentence(tmp_path: Path):
     archive = tmp_path / "x.zip"
     archive.write_bytes(b"PK nothing")

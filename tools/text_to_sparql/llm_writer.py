@@ -220,7 +220,7 @@ _MAX_READING_CHARACTERS = 400
 _BARE_QUERY = re.compile(r"\s*(?:PREFIX|BASE|SELECT|ASK)\b.*\}.*", re.DOTALL | re.IGNORECASE)
 _FENCED_QUERY = re.compile(r"```(?:sparql)?[^\S\n]*+\n(.+?)```", re.DOTALL | re.IGNORECASE)
 
-render_prompt = PromptTemplates("tools")
+render_prompt = PromptTemplates("showhow.tools")
 
 
 class _ReplyCandidate(BaseModel):

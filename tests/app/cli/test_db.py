@@ -193,6 +193,7 @@ def test_a_backup_that_is_damaged_or_no_backup_is_refused(home: Path, tmp_path: 
     assert projects_of(home) == ["P"]
 
 
+@pytest.mark.long
 def test_a_backup_killed_at_any_moment_leaves_the_former_one(home: Path, tmp_path: Path):
     folder = tmp_path / "backup"
     environment = Showhow(home, empty=True).environment

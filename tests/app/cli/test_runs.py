@@ -29,6 +29,7 @@ def walk_commands() -> list[str]:
     return [line.strip() for line in made.splitlines() if line.startswith(f"    {PROGRAM}")]
 
 
+@pytest.mark.long
 def test_the_how_to_for_a_table_runs_as_written(tmp_path: Path):
     commands = walk_commands()
     assert len(commands) == 10

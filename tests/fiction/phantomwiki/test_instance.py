@@ -157,6 +157,7 @@ def test_relation_cells_must_be_lists_of_people(tmp_path: Path, relations: Any):
 PUBLISHED = ("25_seed_1", "50_seed_3", "500_seed_1_easy")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("instance", PUBLISHED)
 def test_published_instances_verify_without_differences(tmp_path: Path, shared_data: Path, instance: str):
     name = f"depth_20_size_{instance}"

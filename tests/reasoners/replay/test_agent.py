@@ -96,6 +96,7 @@ def test_real_questions_are_answered_rightly_or_refused(real: RealWorld) -> None
     assert len(scores) - scores.count(1.0) <= max(1, 0.03 * len(scores))
 
 
+@pytest.mark.long
 def test_where_articles_state_half_of_the_facts_a_third_is_answered_and_nothing_wrongly(real_sides: RealWorld) -> None:
     asked = real_sides.asked[::6]
     outcomes = [(question, real_sides.answer(question.text)[0]) for question in asked]

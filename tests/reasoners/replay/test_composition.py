@@ -56,6 +56,7 @@ def worlds(tmp_path_factory: pytest.TempPathFactory, meaning: SentenceEncoder) -
     own.close()
 
 
+@pytest.mark.long
 def test_of_a_world_that_spreads_its_facts_two_fifths_of_the_questions_are_answered_and_none_wrongly(
     worlds: TwoWorlds,
 ) -> None:

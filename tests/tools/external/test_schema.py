@@ -11,6 +11,7 @@ from showhow.tools.external.schema import check_arguments, check_schema
 SLOW = {"type": "string", "pattern": "^(a+)+$"}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "schema",
     [

@@ -306,6 +306,7 @@ def test_a_module_that_never_ends_its_import_is_given_up(tmp_path: Path, nowhere
         host.close()
 
 
+@pytest.mark.long
 def test_a_pattern_of_a_schema_never_runs_in_our_process(load: Load, nowhere: ToolContext) -> None:
     tool = load(
         """
@@ -320,6 +321,7 @@ def test_a_pattern_of_a_schema_never_runs_in_our_process(load: Load, nowhere: To
     assert time.monotonic() - started < PATIENCE / 2
 
 
+@pytest.mark.long
 def test_calls_run_at_the_same_time(load: Load, nowhere: ToolContext) -> None:
     tool = load("import time\ndef found():\n    'Wait.'\n    time.sleep(1)\n    return 'x'", seconds=PATIENCE)
     with ThreadPoolExecutor(20) as people:
@@ -333,6 +335,7 @@ def test_long_arguments_arrive(load: Load, nowhere: ToolContext) -> None:
     assert text_of(tool, nowhere, text="ä\ud800" * 2_000_000) == "4000000"
 
 
+@pytest.mark.long
 def test_the_process_is_started_again_after_it_was_killed(host: FunctionHost, ok: Tool, nowhere: ToolContext) -> None:
     assert text_of(ok, nowhere, text="before") == "before"
     pid = host.pid
@@ -372,6 +375,7 @@ tool.call(ToolContext(World("none"), None), {"mark": folder})
 """
 
 
+@pytest.mark.long
 def test_the_process_and_its_calls_end_with_showhow_even_if_that_is_killed(tmp_path: Path) -> None:
     (tmp_path / "slow.py").write_text(SLOW_MODULE)
     showhow = subprocess.Popen([sys.executable, "-c", SHOWHOW, str(tmp_path)])

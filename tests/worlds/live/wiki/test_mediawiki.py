@@ -197,6 +197,7 @@ def test_a_query_without_matches_or_words_has_no_results(text: MediaWikiText):
     assert text.search("Ada", 0) == []
 
 
+@pytest.mark.long
 def test_every_first_film_or_person_of_real_questions_is_found(
     text: MediaWikiText, mediawiki: MediaWiki, shared_data: Path
 ):
