@@ -159,11 +159,10 @@ START_TIMEOUT = 120
 
 @dataclass(frozen=True, slots=True)
 class AppServer:
-    """A running server: URL, process id, and seconds from start to first response."""
+    """A running server: URL and process id."""
 
     url: str
     process_id: int
-    start_seconds: float
 
     def peak_mb(self) -> float:
         """Peak resident memory of the process in MB."""
@@ -191,19 +190,20 @@ def run_app_server(home: Path) -> Iterator[AppServer]:
         command = [str(SHOWHOW_COMMAND), "run", "--port", str(port)]
         process = subprocess.Popen(command, env=server_environment(home), stdout=log, stderr=log, cwd=home)  # noqa: S603 - our own
     try:
-        yield AppServer(url, process.pid, _wait_until_ready(url, process, started))
+        _wait_until_ready(url, process, started)
+        yield AppServer(url, process.pid)
     finally:
         process.terminate()
         process.wait(timeout=30)
 
 
-def _wait_until_ready(url: str, process: subprocess.Popen[bytes], started: float) -> float:
+def _wait_until_ready(url: str, process: subprocess.Popen[bytes], started: float) -> None:
     while time.perf_counter() - started < START_TIMEOUT:
         if process.poll() is not None:
             raise RuntimeError(f"the server ended with status {process.returncode}")
         try:
             if httpx.get(f"{url}/healthz", timeout=5).text == "ok":
-                return time.perf_counter() - started
+                return
         except httpx.TransportError:
             time.sleep(0.02)
     raise RuntimeError(f"the server did not answer within {START_TIMEOUT} s")
