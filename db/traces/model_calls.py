@@ -275,15 +275,6 @@ def _calls_of_no_trace(purpose: str, state: str) -> Select[ModelCall]:
     return select(ModelCall).where(ModelCall.trace_id.is_(None), ModelCall.state == state, ModelCall.purpose == purpose)
 
 
-def _find_copied_step(session: Session, step: Step) -> Step | None:
-    trace = session.get_one(Trace, step.trace_id)
-    if trace.parent_id is None or step.position > (trace.parent_position or 0):
-        return None
-    return session.scalar(
-        select(Step).where(Step.trace_id == trace.parent_id, Step.position == step.position, Step.removed_at.is_(None))
-    )
-
-
 def _lock_open_call(session: Session, call_id: UUID) -> ModelCall:
     call = session.get(ModelCall, call_id, with_for_update=True, populate_existing=True)
     if call is None:
