@@ -176,11 +176,11 @@ def _render_branch(node: QuestionRow) -> str:
     return f'<li><span class="place">{number}</span>{text}{call}<br><span class="found">{answers}</span>{branches}</li>'
 
 
-def _format_answers(row: QuestionRow, limit: int = 5) -> str:
-    """Answers of one step in one line."""
+def _format_answers(row: QuestionRow) -> str:
+    """The first five answers of one step in one line."""
     answers = row.get("answers") or []
-    text = ", ".join(_answer_cell(answer).text for answer in answers[:limit])
-    hidden_count = int(row.get("count", len(answers))) - min(len(answers), limit)
+    text = ", ".join(_answer_cell(answer).text for answer in answers[:5])
+    hidden_count = int(row.get("count", len(answers))) - min(len(answers), 5)
     return f"→ {text or 'no answer'}{f' and {hidden_count:,} more' if hidden_count > 0 else ''}"
 
 
