@@ -23,7 +23,6 @@ from showhow.app.pages.project.questions import show_questions
 from showhow.app.pages.project.settings import show_settings
 from showhow.app.pages.worlds.create_world import require_administrator
 from showhow.app.pages.worlds.import_questions import show_question_import, start_upload_import, stored_upload
-from showhow.app.widgets.choices import pluralize
 from showhow.app.widgets.job_panel import show_import_job
 from showhow.app.widgets.manage import NameForm, show_manage_button, show_removal_notice
 from showhow.app.widgets.page_layout import (
@@ -166,7 +165,9 @@ def show_overview(services: Services, project: Project, person: User) -> None:
             show_question_import(services, person, project.name, project.world)
         return
     share = progress.done / progress.total
-    st.progress(share, f"{progress.done:,} of {pluralize(progress.total, 'question')} {queue.describe_done(project)}")
+    st.progress(
+        share, f"{progress.done:,} of {format_count(progress.total, 'question')} {queue.describe_done(project)}"
+    )
     with st.container(horizontal=True, key="project_figures"):
         for state, count in states.items():
             st.metric(state.capitalize(), f"{count:,}", width="content")
@@ -241,7 +242,7 @@ def _show_trace_import(services: Services, person: User, project_name: str) -> N
         st.error(format_sentence(str(error)))
         return
     count = _show_trace_survey(services, survey)
-    if st.button(f"Import {pluralize(count, 'trace')}", key="traces_import_now", type="primary", disabled=not count):
+    if st.button(f"Import {format_count(count, 'trace')}", key="traces_import_now", type="primary", disabled=not count):
         with errors_shown(StoreError, WorldError, JobError):
             require_administrator(services, person)
             start_upload_import(
