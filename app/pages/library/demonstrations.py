@@ -55,9 +55,8 @@ class ExportFile:
 def show_export_dialog(library: SelectedLibrary, conditions: DemonstrationFilter) -> None:
     """Ask for the format, write the file, list the losses and offer the download."""
     count = library.count(conditions)
-    st.markdown(
-        f"**{format_count(count, 'demonstration')}** of {escape_markdown(library.title)} · {describe_filter(conditions)}"
-    )
+    chosen = f"{escape_markdown(library.title)} · {describe_filter(conditions)}"
+    st.markdown(f"**{format_count(count, 'demonstration')}** of {chosen}")
     command = "showhow library export FILE" + (f" --library {library.reference}" if library.reference else "")
     plan = ExportPlan(writable_formats()[0], conditions, library.reference or None)
     show_export(library.services, count, plan, _export_file_name(library), command)
