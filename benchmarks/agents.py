@@ -1,10 +1,8 @@
-"""Agents with a model of known latency: overhead per step, throughput of parallel agents, also at a rate limit."""
+"""Agents with a model of known latency: overhead per step and throughput of parallel agents."""
 
 import itertools
-import json
 import sqlite3
 import statistics
-import subprocess
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -16,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from showhow.benchmarks.servers import SHOWHOW_COMMAND, ScriptedCalls, run_model_server, server_environment
+from showhow.benchmarks.servers import ScriptedCalls, run_model_server
 from showhow.db.database import Database
 from showhow.db.models import Project, Question, Run, Step, Trace
 from showhow.db.run_spec import RunLimits
@@ -32,7 +30,6 @@ from showhow.fewshot_library.sequence_similarity import encode_actions
 from showhow.fiction.generator.build import generate_world
 from showhow.fiction.universe.options import GenerationOptions
 from showhow.llm.client import ChatClient, build_chat_client
-from showhow.llm.profiles import PROFILES_FILE_NAME, ProfileFile
 from showhow.llm.types import ChatReply, FinishReason, ModelProfile, OutgoingRequest
 from showhow.llm.usage import Usage
 from showhow.oracles.gold_traces.traces import GoldWorld
@@ -46,8 +43,6 @@ from showhow.tools.registry import available_tools
 from showhow.tools.tool import ToolContext
 from showhow.worlds.embedded.graph import EmbeddedGraph
 from showhow.worlds.open import open_world
-from tests.servers.model import Fails, ModelServer, Says
-from tests.servers.rate_limits import RateLimitedScript, TokenBucket, refuse_in_text, refuse_silently
 
 LIBRARY_SIZE, DEMONSTRATION_COUNT = 10_000, 3
 AGENT_COUNT, SLOW_LATENCY, QUICK_LATENCY = 32, 0.5, 0.02
@@ -58,21 +53,10 @@ STORED_OBSERVATION = (
 _WRITE_LOCK = Lock()
 TIMED_QUESTIONS, QUESTIONS_PER_AGENT = 20, 3
 """Questions of the agent whose steps are timed, and of each parallel agent."""
-LIMITED_QUESTIONS = 200
-LIMITED_AGENTS, ALLOWED_RATE = 16, 2.0
-"""Questions at once, and requests per second that the server allows."""
-STATED_REQUESTS_PER_MINUTE = 115
-"""Slightly below the allowed rate, since requests do not arrive at exactly even distances."""
-LIMIT_CASES: dict[str, tuple[Callable[[float], Fails], float | None]] = {
-    "a refusal names the seconds to wait": (refuse_in_text, None),
-    "a refusal names no time": (refuse_silently, None),
-    "the profile states the limit": (refuse_silently, STATED_REQUESTS_PER_MINUTE),
-}
 RUN_CONTROL = RunControl(RunLimits(steps=50))
 STREAMING_RUN_CONTROL = RunControl(RunLimits(steps=50), on_text=lambda _text: None)
 RecorderFactory = Callable[[str], RunRecorder]
 WORLD_OPTIONS = GenerationOptions(people=200, seed=7, depth=4, per_template=2, split="text=50,graph=35,web=15")
-LIMITED_WORLD_OPTIONS = GenerationOptions(people=200, seed=7, depth=4, per_template=10)
 
 
 @dataclass(frozen=True)
@@ -99,7 +83,6 @@ def run_benchmark(home: Path, data: Path | None) -> Iterator[dict[str, Any]]:  #
         yield from _measure_overhead(workload, home)
         yield from _measure_throughput(workload, home)
         yield from _measure_store(workload, home)
-        yield from _measure_rate_limited(home)
     finally:
         if isinstance(workload.context.world.graph, EmbeddedGraph):
             workload.context.world.graph.close()
@@ -307,38 +290,6 @@ def _start_traces(database: Database, count: int) -> list[Trace]:
         session.add_all(questions)
         session.flush()
         return [start_run_trace(session, run, question.id, "") for question in questions]
-
-
-def _measure_rate_limited(home: Path) -> Iterator[dict[str, Any]]:
-    """The part of what the server allows that `showhow evaluate` uses, with one request for each question."""
-    generate_world(home / "worlds", "limited", LIMITED_WORLD_OPTIONS)
-    for number, (case, (refuse, stated)) in enumerate(LIMIT_CASES.items(), 1):
-        script = RateLimitedScript(TokenBucket(ALLOWED_RATE, 1), refuse, lambda _: Says("Final Answer: Ada"))
-        with ModelServer(script) as server:
-            # Each case has a model of its own, since the limits that were learnt are stored by its name.
-            profile = ModelProfile(
-                f"openai:model-{number}", server.url, name=f"case-{number}", requests_per_minute=stated
-            )
-            ProfileFile(home / PROFILES_FILE_NAME).save(profile)
-            # The agent makes no requests besides those of its steps.
-            arguments = f"--world limited --reasoner humaniq --option response=none --profile {profile.name} --json"
-            counts = ["--at-once", str(LIMITED_AGENTS), "--limit", str(LIMITED_QUESTIONS)]
-            command = [str(SHOWHOW_COMMAND), "evaluate", *arguments.split(), *counts]
-            done = subprocess.run(command, env=server_environment(home), capture_output=True, text=True, check=True)  # noqa: S603 - our own
-        result = json.loads(done.stdout)
-        span = script.accepted_at[-1] - script.accepted_at[0]
-        parts = (
-            f"{LIMITED_AGENTS} questions at once, {ALLOWED_RATE:g} requests per second allowed, {case}",
-            f"{result['failed']} failed and {result['left']} left of {len(script.accepted_at)} questions",
-            f"{len(script.refused_at)} requests refused",
-        )
-        yield {
-            "name": "share of the allowed rate",
-            "size": LIMITED_QUESTIONS,
-            "value": round((len(script.accepted_at) - 1) / span / ALLOWED_RATE, 3),
-            "unit": "share",
-            "note": "; ".join(parts),
-        }
 
 
 def _build_agent(chat: ChatClient) -> HumanIQ:

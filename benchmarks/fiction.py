@@ -1,10 +1,9 @@
 """Generated worlds: questions that their gold traces answer, and published PhantomWiki instances derived again."""
 
-import csv
 import statistics
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,15 +11,11 @@ from showhow.db.models import Project
 from showhow.evaluation.datasets import read_questions
 from showhow.fewshot_library.encoder import BUNDLED_MODEL, SentenceEncoder
 from showhow.fiction.generator.build import generate_world
-from showhow.fiction.generator.world_files import UNIVERSE_FILE
 from showhow.fiction.phantomwiki.instance import import_instance
-from showhow.fiction.questions.evaluate import ExpressionEvaluator
-from showhow.fiction.questions.expressions import Expression
-from showhow.fiction.questions.question_file import QUESTIONS_FILE, read_question_rows
+from showhow.fiction.questions.question_file import QUESTIONS_FILE
 from showhow.fiction.universe.options import GenerationOptions
-from showhow.fiction.universe.universe import Universe
 from showhow.fiction.verification import verify_world
-from showhow.fiction.verification_checks import VerificationCheck, parse_row_expression
+from showhow.fiction.verification_checks import VerificationCheck
 from showhow.oracles.gold_traces.traces import GoldWorld, make_gold_trace
 from showhow.tools.tool import ToolContext
 from showhow.worlds.open import open_world
@@ -33,8 +28,6 @@ WORLD_OPTIONS = {
     "everything everywhere": GenerationOptions(people=1000, seed=23, depth=6, per_template=1),
 }
 _CHECK_NAMES = ("answers", "answers of queries", "relation cells")
-_RUN_COUNT = 5
-_PEER_NAME = "phantom-wiki 1.0.3"
 
 
 def run_benchmark(home: Path, data: Path | None) -> Iterator[dict[str, Any]]:
@@ -77,7 +70,7 @@ def _measure_gold_traces(home: Path) -> Iterator[dict[str, Any]]:
 
 
 def _measure_instances(home: Path, data: Path | None) -> Iterator[dict[str, Any]]:
-    """For each instance the equal answers (also by SPARQL) and relation cells, and the time of all answers."""
+    """For each instance the equal answers (also by SPARQL) and relation cells."""
     folder = data / "phantomwiki" if data is not None else None
     if folder is None or not folder.is_dir():
         yield {"name": "phantomwiki", "note": "not measured: the test data are missing"}
@@ -91,36 +84,8 @@ def _measure_instance(worlds: Path, instance: Path) -> Iterator[dict[str, Any]]:
     for check in verify_world(worlds, instance.name, lambda _: None).checks:
         if check.name in _CHECK_NAMES:
             yield _equality_result(instance.name, check)
-    yield _answering_result(worlds / instance.name, instance)
 
 
 def _equality_result(instance: str, check: VerificationCheck) -> dict[str, Any]:
     name = f"phantomwiki_{check.name.replace(' ', '_')}"
     return {"name": name, "size": instance, "value": check.checked - check.different, "unit": f"of {check.checked:,}"}
-
-
-def _answering_result(world: Path, instance: Path) -> dict[str, Any]:
-    expressions = [parse_row_expression(row) for row in read_question_rows(world)]
-    seconds = min(_time_answers(world, expressions) for _ in range(_RUN_COUNT))
-    with (instance / "timings.csv").open(encoding="utf-8") as stream:
-        peer = float(next(csv.DictReader(stream))["questions_generate"])
-    return {
-        "name": "phantomwiki_answering",
-        "size": f"{instance.name}, {len(expressions)} questions",
-        "value": round(seconds, 4),
-        "unit": "s",
-        "peer": _PEER_NAME,
-        "peer_value": round(peer, 1),
-        "ratio": round(peer / seconds),
-        "note": "best of five; the peer also draws the questions in this time, which its timings.csv states",
-    }
-
-
-def _time_answers(world: Path, expressions: Sequence[Expression]) -> float:
-    # Indexes that the universe builds on first use, such as lists of children, are part of the work.
-    universe = Universe.load(world / UNIVERSE_FILE)
-    started = time.perf_counter()
-    evaluation = ExpressionEvaluator(universe)
-    for expression in expressions:
-        evaluation.evaluate(expression)
-    return time.perf_counter() - started

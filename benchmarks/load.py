@@ -1,7 +1,4 @@
-"""Annotators against one server, each committing a step every few seconds for a minute: 50, then 200.
-
-Then a visitor opens a page while another one sends as many messages as it can.
-"""
+"""Annotators against one server, each committing a step every few seconds for a minute: 50, then 200."""
 
 import os
 import random
@@ -14,14 +11,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import httpx
-from websockets.sync.client import connect
-from websockets.typing import Subprotocol
-
 from showhow.benchmarks.servers import SHOWHOW_COMMAND, AppServer, run_app_server, server_environment
 from showhow.db.database import Database
 from showhow.db.traces.traces import iterate_traces
-from tests.browser.session import BrowserSession, SessionError, encode_rerun, open_session
+from tests.browser.session import BrowserSession, SessionError, open_session
 
 DURATION_SECONDS = 60.0
 LOADS = ((50, 5.0), (200, 20.0))
@@ -82,8 +75,6 @@ def run_benchmark(home: Path, _data: Path | None) -> Iterator[dict[str, Any]]:
             people = [SimulatedAnnotator(f"annotator {number}", server.url, interval) for number in range(count)]
             _run_annotators(people)
             yield from _load_results(people, server, folder)
-            if count == LOADS[0][0]:
-                yield from _flood_results(server)
 
 
 def _run_annotators(people: list[SimulatedAnnotator]) -> None:
@@ -125,61 +116,3 @@ def _load_results(people: list[SimulatedAnnotator], server: AppServer, home: Pat
         stored = sorted(step.thought for record in recorded for step in record.steps)
     stored_note = "every step stored once" if stored == acknowledged else f"{len(stored)} stored"
     yield {"name": "load_steps", "size": size, "value": len(acknowledged), "unit": "steps", "note": stored_note}
-
-
-FLOOD_SECONDS = 7.0
-FLOODING_CONNECTIONS = 5
-
-
-def _flood_results(server: AppServer) -> Iterator[dict[str, Any]]:
-    """Seconds of a page and a rerun: alone, and while another visitor floods the server with messages."""
-    alone = min(_visit(server.url) for _ in range(3))
-    over = threading.Event()
-    flooder_arguments = (server.url, _new_cookie(server.url), over)
-    flooders = [threading.Thread(target=_flood, args=flooder_arguments) for _ in range(FLOODING_CONNECTIONS)]
-    for flooder in flooders:
-        flooder.start()
-    seconds = []
-    started = time.monotonic()
-    while time.monotonic() - started < FLOOD_SECONDS:
-        seconds.append(_visit(server.url))
-    over.set()
-    for flooder in flooders:
-        flooder.join()
-    yield {
-        "name": "load_other_page_while_one_visitor_floods",
-        "size": f"{FLOODING_CONNECTIONS} connections, {FLOOD_SECONDS:g} s, {len(seconds)} pages",
-        "value": round(max(seconds), 2),
-        "unit": "s",
-        "note": f"the slowest page with a rerun; alone {alone:.2f} s",
-    }
-
-
-def _new_cookie(url: str) -> str:
-    reply = httpx.get(url, headers={"Accept": "text/html"}, timeout=60)
-    return "; ".join(f"{name}={value}" for name, value in reply.cookies.items())
-
-
-def _visit(url: str) -> float:
-    started = time.perf_counter()
-    with open_session(url, "", {"you": "visitor", "project": PROJECT_NAME}, cookie=_new_cookie(url)) as page:
-        page.rerun()
-    return time.perf_counter() - started
-
-
-def _flood(url: str, cookie: str, over: threading.Event) -> None:
-    content = encode_rerun("a" * 30)
-    # Opcode and mask of a frame of a client; the mask of zeros changes nothing.
-    frames = (bytes([0x82, 0x80 | len(content), 0, 0, 0, 0]) + content) * 1_000
-    address = url.replace("http://", "ws://", 1) + "/_stcore/stream"
-    headers = {"Cookie": cookie}
-    with connect(address, subprotocols=[Subprotocol("streamlit")], additional_headers=headers) as connection:
-        connection.socket.settimeout(0.2)
-        while not over.is_set():
-            try:
-                connection.socket.send(frames)
-            except TimeoutError:
-                continue
-            except OSError:
-                return
-        connection.socket.close()

@@ -107,12 +107,7 @@ def _measure_start(home: Path) -> Iterator[dict[str, Any]]:
 
     yield _result("startup_help", "showhow --help", median_seconds(lambda: _time_command(home, "--help")), "s")
     _time_command(home, "setup")
-    yield _result("startup_setup_repeated", "nothing to do", median_seconds(lambda: _time_command(home, "setup")), "s")
-    starts = [_time_start(home) for _ in range(RUN_COUNT)]
-    yield _result(
-        "startup_warm_start", "until /healthz answers", round(statistics.median(s for s, _ in starts), 2), "s"
-    )
-    first_page = round(statistics.median(page for _, page in starts), 2)
+    first_page = median_seconds(lambda: _time_start(home))
     yield _result("startup_first_page", "until the Annotate page is drawn", first_page, "s")
 
 
@@ -122,12 +117,10 @@ def _time_command(home: Path, *words: str) -> float:
     return time.perf_counter() - started
 
 
-def _time_start(home: Path) -> tuple[float, float]:
+def _time_start(home: Path) -> float:
     started = time.perf_counter()
-    with run_app_server(home) as server:
-        with open_session(server.url, "", {"you": "first"}):
-            first_page = time.perf_counter() - started
-        return server.start_seconds, first_page
+    with run_app_server(home) as server, open_session(server.url, "", {"you": "first"}):
+        return time.perf_counter() - started
 
 
 def _measure_import(home: Path, data: Path | None) -> dict[str, Any]:
@@ -221,11 +214,6 @@ def _measure_pages(browser: Browser, home: Path) -> Iterator[dict[str, Any]]:
             note,
         )
         yield _result("page_warm_slowest", slowest, round(medians[slowest]), "ms")
-        reloads = []
-        for _ in range(RUN_COUNT):
-            page.reload()
-            reloads.append(_time_load(page))
-        yield _result("page_reloaded", "Annotate", round(statistics.median(reloads)), "ms")
         page.context.close()
 
 

@@ -21,14 +21,12 @@ import numpy as np
 import pyoxigraph
 
 from showhow.fewshot_library.encoder import BUNDLED_MODEL, SentenceEncoder
-from showhow.tools.arguments import require_graph
 from showhow.tools.registry import BUILT_IN_TOOLS
-from showhow.tools.text_to_sparql.candidates import CERTAIN_SIMILARITY
 from showhow.tools.tool import EncodeFunction, ToolContext
 from showhow.worlds.article_files import read_articles
 from showhow.worlds.build import WorldContents, build_world
 from showhow.worlds.open import open_world
-from showhow.worlds.source import Relation, World
+from showhow.worlds.source import World
 
 PARTS = ("development", "test", "second_test", "third_test")
 """The parts of the paraphrases."""
@@ -190,21 +188,6 @@ def _judge_paraphrase(context: ToolContext, paraphrase: Paraphrase) -> str:
     return "right" if values == paraphrase.answers else "wrong"
 
 
-def measure_phrases(relations: Sequence[Relation], encode: EncodeFunction) -> tuple[int, int, int]:
-    """How many phrases name a relation, are taken for a relation's name, and are so rightly."""
-    table = tomllib.loads(_PARAPHRASES.read_text(encoding="utf-8"))
-    phrases = [tuple(phrase.split("=")) for phrase in table["phrases"]]
-    labels = [relation.label for relation in relations]
-    rows = encode([*(phrase for phrase, _ in phrases), *labels])
-    similarities = rows[: len(phrases)] @ rows[len(phrases) :].T
-    certain = [
-        labels[int(row.argmax())] == name
-        for row, (_, name) in zip(similarities, phrases, strict=True)
-        if row.max() >= CERTAIN_SIMILARITY
-    ]
-    return sum(name in labels for _, name in phrases), len(certain), sum(certain)
-
-
 def _encode_as_zeros(texts: Sequence[str]) -> np.ndarray:
     # Without embeddings, unknown words count as missed, so the grammar alone is measured.
     return np.zeros((len(texts), 1), dtype=np.float32)
@@ -265,7 +248,7 @@ def run_benchmark(home: Path, data: Path | None) -> Iterator[dict[str, Any]]:
 
 
 def _measure_paraphrase_parts(world: World, facts: GraphFacts) -> Iterator[dict[str, Any]]:
-    """Outcomes of the paraphrases, with and without the encoder, and of single phrases."""
+    """Outcomes of the paraphrases, with and without the encoder."""
     encoder = SentenceEncoder(BUNDLED_MODEL)
     for part in PARTS:
         paraphrases = list(fill_paraphrases(facts, read_paraphrases(part), _SEED))
@@ -279,11 +262,6 @@ def _measure_paraphrase_parts(world: World, facts: GraphFacts) -> Iterator[dict[
             share = round(counts["right"] / len(paraphrases), 4)
             size = {"size": len(paraphrases), "value": share, "unit": "share"}
             yield {"name": "query_paraphrases", "note": note, "peak_mb": _peak_mb(), **size}
-    names, certain, right = measure_phrases(require_graph(world, "query_paraphrases").vocabulary(), encoder)
-    note = (
-        f"{right} of {certain} phrases at or above {CERTAIN_SIMILARITY}; {names} phrases name a relation of the graph"
-    )
-    yield {"name": "query_phrases", "value": right, "size": certain, "unit": "phrases", "note": note}
 
 
 def _peak_mb() -> float:

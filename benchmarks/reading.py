@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from sentencex import segment
 
 from showhow.fewshot_library.encoder import BUNDLED_MODEL, SentenceEncoder
 from showhow.fiction.generator.articles import generate_people_articles
@@ -126,23 +125,6 @@ def read_label_questions(files: Iterable[Path]) -> Iterator[ReadingQuestion]:
                     yield from _build_question(text, title, sentences, stating or indexes)
 
 
-def read_single_hop_questions(file: Path) -> Iterator[ReadingQuestion]:
-    """MuSiQue's natural one-hop questions; a sentence with the answer supports it."""
-    for line in file.read_text(encoding="utf-8").splitlines():
-        record = json.loads(line)
-        answers: list[str] = []
-        for part in record["question_decomposition"]:
-            text = part["question"]
-            for number, answer in enumerate(answers, 1):
-                text = text.replace(f"#{number}", answer)
-            answers.append(part["answer"])
-            paragraph = record["paragraphs"][part["paragraph_support_idx"]]
-            sentences = tuple(segment("en", paragraph["paragraph_text"]))
-            stating = {i for i, s in enumerate(sentences) if part["answer"].casefold() in s.casefold()}
-            if " >> " not in text and stating:
-                yield from _build_question(text, paragraph["title"], sentences, stating)
-
-
 def _read_contexts(record: dict[str, Any]) -> tuple[dict[str, tuple[str, ...]], dict[str, set[int]]]:
     """Sentences, and indexes of the supporting ones, by title."""
     articles = {_normalize(title): tuple(sentences) for title, sentences in record["context"]}
@@ -228,7 +210,5 @@ def _read_question_sets(data: Path | None) -> Iterator[tuple[str, list[ReadingQu
         yield "2WikiMultihopQA's questions", [question for file in wiki for question in read_supported_questions(file)]
         hotpot = data / "hotpotqa" / "hotpot_dev_distractor_300.json"
         yield "HotpotQA's questions", list(read_supported_questions(hotpot))
-        musique = data / "musique" / "musique_ans_dev_120.jsonl"
-        yield "MuSiQue's one-hop questions", list(read_single_hop_questions(musique))
     for name, options in _GENERATED_WORLDS.items():
         yield f"questions on {name}", list(generate_questions(options))

@@ -5,7 +5,6 @@ waits for the one before, and comparisons, whose sides do not. Times are sums ov
 of the concurrent runs and the rounds in which they waited for some of them: no run can be faster by more than that.
 """
 
-import random
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -45,9 +44,6 @@ SPREAD_METHODS = ("atomr", "pdrr", "geek")
 """The methods that are measured in both worlds."""
 SCORED_QUESTIONS, TIMED_QUESTIONS = 4, 1
 """Questions of each kind that are scored without waiting, and that are timed with a model of known latency."""
-COMPARED_QUESTIONS = 200
-"""Questions of which the steps with random delays are compared with those of one call at a time."""
-MAX_DELAY = 0.004
 STOPPED_WIDTHS = (1, 50, 500)
 LATENCY = 0.5
 CONCURRENCY = 16
@@ -80,23 +76,6 @@ class SlowResponder:
         time.sleep(LATENCY)
         with self.lock:
             self.under_way -= 1
-        return self.inner.reply(call, rejections)
-
-
-@dataclass(frozen=True, slots=True)
-class DelayingResponder:
-    """Replies like another responder after a random time of up to MAX_DELAY seconds."""
-
-    inner: OracleResponder
-
-    @property
-    def name(self) -> str:
-        """The name of the other responder."""
-        return self.inner.name
-
-    def reply(self, call: SkillCall[Any, Any], rejections: Sequence[SkillAttempt]) -> SkillReply:
-        """Wait, then reply."""
-        time.sleep(random.random() * MAX_DELAY)  # noqa: S311 - a delay, no secret
         return self.inner.reply(call, rejections)
 
 
@@ -146,16 +125,6 @@ class GoldGround:
     def _oracle(self, question: Question) -> OracleResponder:
         return OracleResponder(GoldReasoning(self.gold, question.text, question.details))
 
-    def list_steps(self, method: str, question: Question, concurrency: int) -> list[tuple[Any, ...]]:
-        """The steps of a run with random delays, and its answers."""
-        responder = DelayingResponder(self._oracle(question)) if concurrency > 1 else self._oracle(question)
-        recorder = MemoryRecorder()
-        outcome = self._run(method, question, responder, concurrency, EXPLORING.get(method, {}), recorder)
-        steps = [
-            (step.node, step.skill, step.tool, step.arguments, step.observation, step.data) for step in recorder.steps
-        ]
-        return [*steps, (outcome.ending, outcome.answers)]
-
     def stop(self, width: int) -> float:
         """The seconds that a run with so many calls under way takes to end once it is stopped."""
         hanging, control = HangingResponder(), RunControl(RunLimits(steps=None, seconds=None), concurrency=width)
@@ -173,19 +142,13 @@ class GoldGround:
         hanging.released.set()
         return seconds
 
-    def _run(  # noqa: PLR0913, PLR0917 - each is a part of the run
-        self,
-        method: str,
-        question: Question,
-        responder: Responder,
-        concurrency: int,
-        options: dict[str, Any],
-        recorder: MemoryRecorder | None = None,
+    def _run(
+        self, method: str, question: Question, responder: Responder, concurrency: int, options: dict[str, Any]
     ) -> RunOutcome:
         context = self.gold.context
         task = Task(question.text, context, available_tools(context.world), responder=responder)
         control = RunControl(RunLimits(steps=None, seconds=None), concurrency=concurrency)
-        return run_reasoner(make_reasoner(method, options), task, recorder or MemoryRecorder(), control)
+        return run_reasoner(make_reasoner(method, options), task, MemoryRecorder(), control)
 
     def sample(self, questions_of_each_kind: int) -> list[Question]:
         """As many questions of each kind, or all that there are."""
@@ -202,8 +165,6 @@ def run_benchmark(home: Path, data: Path | None) -> Iterator[dict[str, Any]]:  #
         yield from _measure_time(ground, method, method)
     yield from _measure_stops(ground)
     spread = _generate_ground(home, "spread", SPREAD_OPTIONS)
-    for method in SPREAD_METHODS:
-        yield _compare_steps(spread, method)
     for method in SPREAD_METHODS:
         yield _measure_calls(spread, method, f"{method}, facts spread")
         yield from _measure_time(spread, method, f"{method}, facts spread")
@@ -250,20 +211,6 @@ def _measure_stops(ground: GoldGround) -> Iterator[dict[str, Any]]:
     for width in STOPPED_WIDTHS:
         name = f"a run is stopped with {width} calls under way"
         yield {"name": name, "size": width, "value": round(ground.stop(width), 3), "unit": "s"}
-
-
-def _compare_steps(ground: GoldGround, method: str) -> dict[str, Any]:
-    questions = sample_questions(ground.questions, COMPARED_QUESTIONS, seed=2)
-    different = sum(
-        ground.list_steps(method, question, 1) != ground.list_steps(method, question, CONCURRENCY)
-        for question in questions
-    )
-    return {
-        "name": f"{method}, steps and answers with random delays",
-        "size": len(questions),
-        "value": different,
-        "unit": "differ from those of one call at a time",
-    }
 
 
 def _measure_time(ground: GoldGround, method: str, name: str) -> Iterator[dict[str, Any]]:

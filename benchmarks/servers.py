@@ -15,7 +15,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,33 +32,40 @@ _REPLY = (
 )
 
 
+Responder = Callable[[bytes], bytes]
+"""What a request with this body is answered with, head and body."""
+
+
 @contextmanager
-def run_slow_endpoint(seconds: float) -> Iterator[str]:
-    """Run the slow SPARQL endpoint; yields its URL."""
+def _run_server(make_responder: Callable[..., Responder], latency: float, *arguments: Any) -> Iterator[str]:
+    """Serve the responder in a child process, each reply after the latency; yields the address."""
     context = multiprocessing.get_context("spawn")
     receiver, sender = context.Pipe()
-    process = context.Process(target=_serve_endpoint, args=(seconds, sender), daemon=True)
+    process = context.Process(target=_serve, args=(make_responder, latency, sender, *arguments), daemon=True)
     process.start()
     try:
-        yield f"http://127.0.0.1:{receiver.recv()}/sparql"
+        yield f"http://127.0.0.1:{receiver.recv()}"
     finally:
         process.kill()
         process.join()
 
 
-def _serve_endpoint(seconds: float, pipe: Any) -> None:
-    asyncio.run(_answer_requests(seconds, pipe))
+def _serve(make_responder: Callable[..., Responder], latency: float, pipe: Any, *arguments: Any) -> None:
+    asyncio.run(_answer_requests(make_responder(*arguments), latency, pipe))
 
 
-async def _answer_requests(seconds: float, pipe: Any) -> None:
+async def _answer_requests(respond: Responder, latency: float, pipe: Any) -> None:
+    loop = asyncio.get_running_loop()
+
     async def handle_connection(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             while True:
                 head = await reader.readuntil(b"\r\n\r\n")
+                due = loop.time() + latency
                 length = _CONTENT_LENGTH.search(head)
-                await reader.readexactly(int(length[1]) if length else 0)
-                await asyncio.sleep(seconds)
-                writer.write(_REPLY)
+                reply = respond(await reader.readexactly(int(length[1]) if length else 0))
+                await asyncio.sleep(due - loop.time())
+                writer.write(reply)
                 await writer.drain()
         except (asyncio.IncompleteReadError, ConnectionError):
             writer.close()
@@ -67,6 +74,17 @@ async def _answer_requests(seconds: float, pipe: Any) -> None:
     pipe.send(server.sockets[0].getsockname()[1])
     async with server:
         await server.serve_forever()
+
+
+@contextmanager
+def run_slow_endpoint(seconds: float) -> Iterator[str]:
+    """Run the slow SPARQL endpoint; yields its URL."""
+    with _run_server(_make_endpoint, seconds) as url:
+        yield f"{url}/sparql"
+
+
+def _make_endpoint() -> Responder:
+    return lambda _body: _REPLY
 
 
 ScriptedCalls = Sequence[tuple[str, dict[str, Any]]]
@@ -79,49 +97,18 @@ FINAL_REPLY = "I have seen enough.\n\nFinal Answer: that\nText says: that\nGraph
 @contextmanager
 def run_model_server(calls: ScriptedCalls, latency: float) -> Iterator[str]:
     """Run the scripted model's server; yields its base URL."""
-    context = multiprocessing.get_context("spawn")
-    receiver, sender = context.Pipe()
-    process = context.Process(target=_serve_model, args=(calls, latency, sender), daemon=True)
-    process.start()
-    try:
-        yield f"http://127.0.0.1:{receiver.recv()}/v1"
-    finally:
-        process.kill()
-        process.join()
+    with _run_server(_make_model, latency, calls) as url:
+        yield f"{url}/v1"
 
 
-def _serve_model(calls: ScriptedCalls, latency: float, pipe: Any) -> None:
-    asyncio.run(_ScriptedModelServer(calls, latency).serve(pipe))
+def _make_model(calls: ScriptedCalls) -> Responder:
+    replies = [*(_encode_reply("I go on.", call) for call in calls), _encode_reply(FINAL_REPLY, None)]
 
+    def respond(body: bytes) -> bytes:
+        complete, streamed = replies[min(len(_MADE_CALL.findall(body)), len(replies) - 1)]
+        return streamed if _STREAM_FLAG.search(body) else complete
 
-class _ScriptedModelServer:
-    """The HTTP server within the child process."""
-
-    def __init__(self, calls: ScriptedCalls, latency: float) -> None:
-        self._latency = latency
-        self._replies = [_encode_reply("I go on.", call) for call in calls] + [_encode_reply(FINAL_REPLY, None)]
-
-    async def serve(self, pipe: Any) -> None:
-        server = await asyncio.start_server(self._handle_connection, "127.0.0.1", 0, backlog=256)
-        pipe.send(server.sockets[0].getsockname()[1])
-        async with server:
-            await server.serve_forever()
-
-    async def _handle_connection(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        loop = asyncio.get_running_loop()
-        try:
-            while True:
-                head = await reader.readuntil(b"\r\n\r\n")
-                due = loop.time() + self._latency
-                length = _CONTENT_LENGTH.search(head)
-                body = await reader.readexactly(int(length[1]) if length else 0)
-                complete, streamed = self._replies[min(len(_MADE_CALL.findall(body)), len(self._replies) - 1)]
-                reply = streamed if _STREAM_FLAG.search(body) else complete
-                await asyncio.sleep(due - loop.time())
-                writer.write(reply)
-                await writer.drain()
-        except (asyncio.IncompleteReadError, ConnectionError):
-            writer.close()
+    return respond
 
 
 def _encode_reply(text: str, call: tuple[str, dict[str, Any]] | None) -> tuple[bytes, bytes]:
@@ -159,11 +146,10 @@ START_TIMEOUT = 120
 
 @dataclass(frozen=True, slots=True)
 class AppServer:
-    """A running server: URL, process id, and seconds from start to first response."""
+    """A running server: URL and process id."""
 
     url: str
     process_id: int
-    start_seconds: float
 
     def peak_mb(self) -> float:
         """Peak resident memory of the process in MB."""
@@ -191,19 +177,20 @@ def run_app_server(home: Path) -> Iterator[AppServer]:
         command = [str(SHOWHOW_COMMAND), "run", "--port", str(port)]
         process = subprocess.Popen(command, env=server_environment(home), stdout=log, stderr=log, cwd=home)  # noqa: S603 - our own
     try:
-        yield AppServer(url, process.pid, _wait_until_ready(url, process, started))
+        _wait_until_ready(url, process, started)
+        yield AppServer(url, process.pid)
     finally:
         process.terminate()
         process.wait(timeout=30)
 
 
-def _wait_until_ready(url: str, process: subprocess.Popen[bytes], started: float) -> float:
+def _wait_until_ready(url: str, process: subprocess.Popen[bytes], started: float) -> None:
     while time.perf_counter() - started < START_TIMEOUT:
         if process.poll() is not None:
             raise RuntimeError(f"the server ended with status {process.returncode}")
         try:
             if httpx.get(f"{url}/healthz", timeout=5).text == "ok":
-                return time.perf_counter() - started
+                return
         except httpx.TransportError:
             time.sleep(0.02)
     raise RuntimeError(f"the server did not answer within {START_TIMEOUT} s")

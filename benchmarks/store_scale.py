@@ -19,14 +19,12 @@ from showhow.db.models import Attempt, Project, Question, Run, Score, Step, Trac
 from showhow.db.people import users
 from showhow.db.questions import projects
 from showhow.db.review import queue, review_queue
-from showhow.db.review.tool_report import ToolCallFilter, build_tool_report
 from showhow.db.run_spec import RunSpec
 from showhow.db.runs import comparisons, runs
 from showhow.db.runs.comparisons import ComparisonFilter, MetricVersion
 from showhow.db.runs.verifications import VERIFICATION_NAME
 from showhow.db.serialization import field_values, insert_rows
 from showhow.db.storage.schema import upgrade
-from showhow.db.traces import libraries
 from showhow.db.traces import traces as trace_store
 from showhow.evaluation.comparison.comparison import compare_runs
 from showhow.evaluation.metrics import ANSWER_F1, METRICS, Metric
@@ -170,16 +168,10 @@ def store_queries(
         with database.read() as session:
             trace_store.load_trace(session, traces[number * len(traces) // REPEAT_COUNT])
 
-    def report_tools(number: int) -> None:
-        # Filtering by people matches all steps, which measures the cost of the condition.
-        with database.read() as session:
-            build_tool_report(session, ToolCallFilter(by=libraries.PEOPLE if number % 2 else None))
-
     return {
         "store_queue": open_queue,
         "store_review": open_review,
         "store_open_trace": open_trace,
-        "store_tool_report": report_tools,
     }
 
 

@@ -1,62 +1,24 @@
-"""Verifications that worker processes share through PostgreSQL: killed at random moments, and four against one."""
+"""Verifications that worker processes share through PostgreSQL: four against one."""
 
 from collections.abc import Iterator
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 from uuid import UUID
 
 from tests.servers.model import ModelServer
 from tests.servers.postgresql import PostgresqlServer
-from tests.servers.shared_runs import CountingPupil, Ledger, SharedHome, kill_at_random_moments
+from tests.servers.shared_runs import CountingPupil, SharedHome
 
-QUESTIONS, REASONERS, KILLS = 300, ("humaniq", "cot", "direct"), 20
-WORKERS, PLACES, LATENCY = 2, 8, 0.2
-"""Workers that are killed, their places, and the seconds of a reply."""
 TEAM, TEAM_PLACES, SLOW_LATENCY, TEAM_QUESTIONS = 4, 2, 0.5, 80
 """Workers that are compared with one, the places of each, the seconds of a reply, and the questions."""
-LEASE_SECONDS = 10.0
 SECONDS = "SELECT extract(epoch FROM max(submitted_at) - min(started_at)) FROM trace WHERE run_id = :run"
 
 
 def run_benchmark(home: Path, data: Path | None) -> Iterator[dict[str, Any]]:  # noqa: ARG001 - the questions are made
-    """Kill workers, then compare the time of one worker with that of TEAM."""
+    """Compare the time of one worker with that of TEAM."""
     # Commits wait for the disk, as in production.
     with PostgresqlServer(durable=True) as postgresql:
-        yield from _measure_kills(home / "kills", postgresql.create_database("kills"))
         yield from _measure_speed_up(home / "team", postgresql.create_database("team"))
-
-
-def _measure_kills(folder: Path, database: str) -> Iterator[dict[str, Any]]:
-    """Kill -9 a worker KILLS times, and compare the store with what the server has counted."""
-    with ModelServer(CountingPupil(LATENCY)) as server, SharedHome(folder, database, server, QUESTIONS) as shared:
-
-        def start_worker() -> Any:
-            return shared.start_worker("--at-once", PLACES, "--lease", LEASE_SECONDS)
-
-        runs = [shared.share("--reasoner", reasoner) for reasoner in REASONERS]
-        total = QUESTIONS * len(REASONERS)
-        workers = [start_worker() for _ in range(WORKERS)]
-        shares = [number * total // (KILLS + 2) for number in range(1, KILLS + 1)]
-        kill_at_random_moments(shared, workers, shares, start_worker, seed=1)
-        shared.wait_until(shared.are_finished, 600)
-        ledger = Ledger.read(shared, runs, 0)
-    faults = ledger.find_faults(most_lost=KILLS * PLACES)
-    figures = ", ".join(f"{name} {value:,}" for name, value in asdict(ledger).items())
-    yield {
-        "name": "questions lost or scored twice",
-        "size": total,
-        "value": ledger.unfinished + ledger.unscored + ledger.scored_twice,
-        "unit": "questions",
-        "note": f"{KILLS} kills of {WORKERS} workers with {PLACES} places; {figures}; {len(faults)} faults",
-    }
-    yield {
-        "name": "requests repeated",
-        "size": ledger.requests,
-        "value": ledger.repeats,
-        "unit": "requests",
-        "note": f"at most {KILLS * PLACES} were in flight; {ledger.lost} calls were lost",
-    }
 
 
 def _measure_speed_up(folder: Path, database: str) -> Iterator[dict[str, Any]]:

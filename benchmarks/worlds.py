@@ -1,13 +1,10 @@
-"""World generation: time of each stage at five sizes, compared with the published generator."""
+"""World generation: time of each stage at five sizes."""
 
-import importlib.util
 import json
-import math
 import os
 import resource
 import shutil
 import subprocess
-import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -28,8 +25,6 @@ from showhow.fiction.universe.universe import Universe
 WORLD_SIZES = (100, 1_000, 10_000, 100_000, 1_000_000)
 GRAMMAR_DEPTH, QUESTIONS_PER_TEMPLATE, WORLD_SEED = 20, 10, 11
 """A grammar of depth 20 has 50 templates."""
-PUBLISHED_SIZES = (100, 1_000, 10_000)
-PUBLISHED_PACKAGE = "phantom_wiki"
 _GRAMMAR_KINDS = ("who", "what", "how many")
 """Question kinds of the paper's grammar."""
 _POLL_SECONDS = 0.1
@@ -47,23 +42,18 @@ class CommandRun:
 
 
 def run_benchmark(home: Path, data: Path | None) -> Iterator[dict[str, Any]]:
-    """Generate a world of each size by the command line, and one with the published generator if it is installed."""
+    """Generate a world of each size by the command line."""
     del data  # only generated worlds are read
-    total_seconds: dict[int, float] = {}
     for people in WORLD_SIZES:
         name = f"people-{people}"
         options = {"people": people, "seed": WORLD_SEED, "depth": GRAMMAR_DEPTH, "per-template": QUESTIONS_PER_TEMPLATE}
         words = [f"--{option}={value}" for option, value in options.items()]
         command = [str(SHOWHOW_COMMAND), "--json-progress", "world", "generate", name, *words, "--json"]
         run = _run_command(command, home)
-        total_seconds[people] = run.seconds
         folder = home / "worlds" / name
         yield from _stage_results(people, run, sum(file.stat().st_size for file in folder.rglob("*") if file.is_file()))
         yield _answering_result(people, folder)
-        if people in PUBLISHED_SIZES:
-            yield _measure_published(home, people, run)
         shutil.rmtree(folder)
-    yield _growth_result(total_seconds)
 
 
 def _stage_results(people: int, run: CommandRun, size: int) -> Iterator[dict[str, Any]]:
@@ -105,39 +95,6 @@ def _answering_result(people: int, folder: Path) -> dict[str, Any]:
     lists = f"building lists of {list_entries:,} children and friends before it {lists_built - started:.2f} s"
     note = f"{len(expressions)} questions, CPU {cpu_seconds * 1000:.0f} ms; {lists}; load {os.getloadavg()[0]:.1f}"
     return _world_result("worlds_answering", people, seconds * 1000, "ms", note)
-
-
-def _measure_published(home: Path, people: int, ours: CommandRun) -> dict[str, Any]:
-    """Time the published generator at this size; the note says why if it was not measured."""
-    result = {"name": "worlds_published", "size": f"{people:,} people", "unit": "s", "peer": PUBLISHED_PACKAGE}
-    if importlib.util.find_spec(PUBLISHED_PACKAGE) is None:
-        return result | {"value": None, "note": f"not measured: {PUBLISHED_PACKAGE} is not installed"}
-    options = {
-        "num-family-trees": people // 25,
-        "max-family-tree-size": 25,
-        "question-depth": GRAMMAR_DEPTH,
-        "num-questions-per-type": QUESTIONS_PER_TEMPLATE,
-        "seed": WORLD_SEED,
-        "output-dir": home / f"published-{people}",
-    }
-    words = [word for option, value in options.items() for word in (f"--{option}", str(value))]
-    run = _run_command([sys.executable, "-m", PUBLISHED_PACKAGE, *words], home)
-    ratio = round(run.cpu_seconds / ours.cpu_seconds, 1)
-    return result | {
-        "value": round(ours.seconds, 2),
-        "peer_value": round(run.seconds, 2),
-        "ratio": ratio,
-        "note": f"CPU seconds {ours.cpu_seconds:.1f} and {run.cpu_seconds:.1f}; the ratio is of CPU seconds",
-    }
-
-
-def _growth_result(total_seconds: dict[int, float]) -> dict[str, Any]:
-    """Slope of log time over log people, from the middle size to the largest."""
-    (people_0, seconds_0), *_, (people_1, seconds_1) = sorted(total_seconds.items())[len(total_seconds) // 2 :]
-    exponent = math.log(seconds_1 / seconds_0) / math.log(people_1 / people_0)
-    note = f"exponent of time as a power of the number of people, from {people_0:,} to {people_1:,}"
-    size = f"{people_1:,} people"
-    return {"name": "worlds_growth", "size": size, "value": round(exponent, 2), "unit": "", "note": note}
 
 
 def _world_result(name: str, people: int, value: float, unit: str, note: str) -> dict[str, Any]:

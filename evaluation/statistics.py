@@ -173,36 +173,14 @@ def adjust_holm(p_values: Sequence[float]) -> list[float]:
     return [float(p) for p in adjusted]
 
 
-def adjust_benjamini_hochberg(p_values: Sequence[float]) -> list[float]:
-    """Benjamini and Hochberg's adjusted p values, in the order given: for exploring, by the rate of false findings."""
-    from scipy.stats import false_discovery_control  # noqa: PLC0415 - see cluster_mean
-
-    return [float(p) for p in false_discovery_control(p_values)] if p_values else []
-
-
-def required_questions(
-    difference: float, share: float, correlation: float = 0.0, power: float = 0.8, confidence: float = 0.95
-) -> int:
-    """The questions that each of two methods needs so that a difference of their shares is seen with this power.
+def detectable_difference(questions: int, share: float, correlation: float = 0.0) -> float:
+    """The smallest difference of the shares of two methods that so many questions show in four of five cases.
 
     `share` is the expected share of right answers, `correlation` that of the two methods' answers to the same question;
-    0 if they answer different questions. A normal approximation, rounded.
+    0 if they answer different questions. A normal approximation, at a confidence of 95%.
     """
-    if difference <= 0:
-        raise ValueError("the difference to be seen must be greater than 0")
-    return round(_effect_variance(share, correlation, power, confidence) / difference**2)
-
-
-def detectable_difference(
-    questions: int, share: float, correlation: float = 0.0, power: float = 0.8, confidence: float = 0.95
-) -> float:
-    """The smallest difference of two shares that so many questions show with this power; see `required_questions`."""
-    return sqrt(_effect_variance(share, correlation, power, confidence) / questions)
-
-
-def _effect_variance(share: float, correlation: float, power: float, confidence: float) -> float:
-    quantiles = _two_sided_quantile(confidence) + NormalDist().inv_cdf(power)
-    return quantiles**2 * 2 * share * (1 - share) * (1 - correlation)
+    quantiles = _two_sided_quantile(0.95) + NormalDist().inv_cdf(0.8)
+    return sqrt(quantiles**2 * 2 * share * (1 - share) * (1 - correlation) / questions)
 
 
 def _two_sided_quantile(confidence: float) -> float:
@@ -262,40 +240,6 @@ def risk_coverage(confidences: Sequence[float], is_right: Sequence[bool]) -> Ris
         given, wrong = given + len(group), wrong + group.count(False)
         points.append((given / count, wrong / given))
     return RiskCoverage(points, area / count)
-
-
-@dataclass(frozen=True, slots=True)
-class CalibrationBin:
-    """The answers whose confidence is in a range; includes `high` only in the last bin."""
-
-    low: float
-    high: float
-    count: int
-    confidence: float
-    """The mean confidence."""
-    right: float
-    """The share of right answers."""
-    interval: Interval
-
-
-def calibration_bins(confidences: Sequence[float], is_right: Sequence[bool], bins: int = 10) -> list[CalibrationBin]:
-    """The non-empty ones of equally wide bins of confidence from 0 to 1, with counts and Wilson intervals."""
-    members: dict[int, list[tuple[float, bool]]] = defaultdict(list)
-    for confidence, right in zip(confidences, is_right, strict=True):
-        if not 0 <= confidence <= 1:
-            raise ValueError(f"the confidence {confidence} is not from 0 to 1")
-        members[min(int(confidence * bins), bins - 1)].append((confidence, bool(right)))
-    return [
-        CalibrationBin(
-            low=number / bins,
-            high=(number + 1) / bins,
-            count=len(group),
-            confidence=fmean(confidence for confidence, _ in group),
-            right=fmean(right for _, right in group),
-            interval=wilson_interval(sum(right for _, right in group), len(group)),
-        )
-        for number, group in sorted(members.items())
-    ]
 
 
 @dataclass(frozen=True, slots=True)

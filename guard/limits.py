@@ -41,13 +41,13 @@ def limit_processor_time(seconds: float) -> None:
     )
 
 
-def end_with_parent(parent: int, number: int = signal.SIGKILL) -> bool:
-    """Have the kernel send this process a signal once the thread that started it has ended; False if it already has.
+def end_with_parent(parent: int) -> bool:
+    """Have the kernel kill this process once the thread that started it has ended; False if it already has.
 
     `parent` is the id of the process that started this one.
     """
     if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, number, 0, 0, 0)
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     return os.getppid() == parent
 
 

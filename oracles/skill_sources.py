@@ -42,7 +42,7 @@ from showhow.reasoners.base import ReasonerError
 from showhow.reasoners.baselines.graph_skills import FactScores, RelationScores
 from showhow.reasoners.geek.skills import FactReply
 from showhow.reasoners.pdrr.skills import PruneTriplesReply, RelationsReply, TriplesReply
-from showhow.reasoners.skills.skill import MAX_RETRIES, Responder, SkillAttempt, SkillCall, SkillReply, read_reply
+from showhow.reasoners.skills.skill import Responder, SkillAttempt, SkillCall, SkillReply, read_reply
 from showhow.reasoners.skills.values import AnswersReply, AnswerValue
 from showhow.reasoners.sources import SelectSourcesReply
 from showhow.runs.services import Services
@@ -68,11 +68,6 @@ class Fault:
     rate: float
     """The probability for each attempt, from 0 to 1."""
     seed: int
-
-
-def predict_failure_rate(rate: float) -> float:
-    """The probability that every attempt of a call is spoilt."""
-    return float(rate ** (1 + MAX_RETRIES))
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,6 @@
 
 import errno
 import json
-import os
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
@@ -11,6 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from showhow.guard.files import flush_to_disk
 from showhow.worlds.embedded.graph import Fingerprint, GraphWriter
 from showhow.worlds.embedded.text import TextWriter
 from showhow.worlds.folder import (
@@ -137,7 +137,7 @@ def _publish_folder(partial: Path, target: Path, former: Path | None) -> None:
     """Rename the folder to its target; an existing world is first renamed to `former`, then removed."""
     for path in partial.rglob("*"):
         if path.is_file():
-            _fsync_path(path)
+            flush_to_disk(path)
     is_replaced = former is not None and target.exists()
     if former is not None and is_replaced:
         target.rename(former)
@@ -148,17 +148,9 @@ def _publish_folder(partial: Path, target: Path, former: Path | None) -> None:
             raise
         # Another process built a world of that name in the meantime.
         raise WorldExists(_NAME_TAKEN_MESSAGE.format(target.name)) from error
-    _fsync_path(target.parent)
+    flush_to_disk(target.parent)
     if former is not None and is_replaced:
         shutil.rmtree(former)
-
-
-def _fsync_path(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 def remove_half_built_worlds(worlds: Path) -> list[str]:

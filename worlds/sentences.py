@@ -14,7 +14,7 @@ def split_sentences(text: str, language: str = "en") -> tuple[str, ...]:
     return tuple(sentence for sentence in sentences if sentence)
 
 
-def split_paragraphs(text: str, language: str = "en") -> tuple[tuple[str, ...], tuple[int, ...]]:
+def split_paragraphs(text: str) -> tuple[tuple[str, ...], tuple[int, ...]]:
     """The sentences of a text, and for each of several paragraphs the index of its first one.
 
     Empty lines part paragraphs; in a text without any, each line is one.
@@ -25,7 +25,7 @@ def split_paragraphs(text: str, language: str = "en") -> tuple[tuple[str, ...], 
     starts: list[int] = []
     is_new = True
     for line in lines:
-        of_line = split_sentences(line, language)
+        of_line = split_sentences(line)
         if of_line and is_new:
             starts.append(len(sentences))
         is_new = not of_line or not has_gaps

@@ -28,6 +28,7 @@ from showhow.evaluation.comparison.gold_comparison import (
     find_gold_reasoning,
     summarize_verdicts,
 )
+from showhow.evaluation.value_format import format_count
 from showhow.fewshot_library.library import LibraryDifference, LibraryStatistics, compare_versions, compute_statistics
 from showhow.fiction.generator.world_files import FACT_SOURCES_FILE
 from showhow.folder_names import is_safe_name
@@ -175,7 +176,7 @@ def choose_library(services: Services) -> SelectedLibrary:
         if library not in older:
             _show_row(library, chosen=library is chosen)
     if older:
-        with st.expander(pluralize(len(older), "older version")):
+        with st.expander(format_count(len(older), "older version")):
             for library in older[:MAX_OLDER_VERSIONS]:
                 _show_row(library, chosen=False)
             if len(older) > MAX_OLDER_VERSIONS:
@@ -221,24 +222,19 @@ def _show_row(library: SelectedLibrary, *, chosen: bool) -> None:
         st.caption(
             escape_markdown(_format_caption(version))
             if version
-            else f"{pluralize(library.count(DemonstrationFilter()), 'trace')}, not frozen"
+            else f"{format_count(library.count(DemonstrationFilter()), 'trace')}, not frozen"
         )
 
 
 def _format_caption(version: LibraryVersion) -> str:
     parts = [
-        pluralize(version.demonstrations, "demonstration"),
+        format_count(version.demonstrations, "demonstration"),
         f"{version.frozen_at:%d %b %Y} by {version.card.get('by', 'unknown')}",
     ]
     licence = str(version.card.get("licence", ""))
     parts += [licence] if licence else []
     parts += ["includes test questions"] if version.card.get("leaks") else []
     return " · ".join(parts)
-
-
-def pluralize(count: int, noun: str) -> str:
-    """Format a count with its noun."""
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def choose_tools(services: Services, project: Project) -> None:

@@ -147,14 +147,6 @@ def list_sources(steps: SkillSteps, span: Step | None) -> Iterator[CardLine]:
         yield CardLine("asked", ", ".join(sources))
 
 
-def list_scored_entries(entries: Iterable[Any], label: str) -> Iterator[CardLine]:
-    """Entries of any skill that have a score, such as chains, with their texts."""
-    for entry in entries:
-        if isinstance(entry, dict) and isinstance(entry.get("score"), int | float):
-            texts = [str(value) for name, value in entry.items() if name != "score" and value is not None]
-            yield CardLine(label, f"{' '.join(texts)}, score {entry['score']:g}", grey=bool(entry.get("pruned")))
-
-
 def join_some(texts: Iterable[str]) -> str:
     """The first different texts, and the number of the others."""
     listed = list(dict.fromkeys(texts))

@@ -2,7 +2,8 @@
 
 import html
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
@@ -186,6 +187,15 @@ def format_sentence(message: str) -> str:
     # Every second part is code, in which Markdown means nothing.
     parts = enumerate(_CODE.split(sentence))
     return "".join(part if place % 2 else escape_markdown_part(part) for place, part in parts)
+
+
+@contextmanager
+def errors_shown(*kinds: type[Exception]) -> Iterator[None]:
+    """Draw an error of these kinds in place of the rest of the block."""
+    try:
+        yield
+    except kinds as error:
+        st.error(format_sentence(str(error)))
 
 
 MINUTE, HOUR, DAY = 60, 3_600, 86_400

@@ -4,7 +4,7 @@ from uuid import UUID
 
 import streamlit as st
 
-from showhow.app.widgets.page_layout import browser_zone, escape_markdown, format_sentence
+from showhow.app.widgets.page_layout import browser_zone, errors_shown, escape_markdown
 from showhow.app.widgets.table import TableCell, show_table
 from showhow.db.database import Database, StoreError
 from showhow.db.models import Step, User
@@ -72,22 +72,16 @@ def _show_note_dialog(database: Database, record: TraceRecord, person: User, ste
 
 
 def _save_note(database: Database, person: User, step: Step, kind: str, text: str) -> None:
-    try:
+    with errors_shown(StoreError):
         with database.begin() as session:
             review.add_step_note(session, step.id, kind, text, by=users.register_user(session, person.name).id)
-    except StoreError as error:
-        st.error(format_sentence(str(error)))
-    else:
         st.rerun()
 
 
 def _remove_note(database: Database, person: User, note_id: UUID) -> None:
-    try:
+    with errors_shown(StoreError):
         with database.begin() as session:
             review.remove_step_note(session, note_id, by=users.register_user(session, person.name).id)
-    except StoreError as error:
-        st.error(format_sentence(str(error)))
-    else:
         st.rerun()
 
 

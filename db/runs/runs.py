@@ -19,7 +19,7 @@ from showhow.db.removed_rows import WITH_REMOVED
 from showhow.db.run_spec import RunResult
 from showhow.db.runs.attempts import end_attempt_of_trace
 from showhow.db.traces.model_calls import mark_lost_model_calls
-from showhow.db.traces.recording import TraceAnswers
+from showhow.db.traces.recording import TraceAnswers, change_rating
 from showhow.db.traces.traces import fork_trace, increment_version, lock_draft, lock_step, lock_trace, record_edit
 from showhow.db.types import utc_now
 
@@ -205,16 +205,10 @@ def reopen_run_trace(session: Session, trace_id: UUID) -> Trace:
 
 def rate_run_step(session: Session, step_id: UUID, rating: int | None, *, by: UUID) -> Step:
     """Rate the observation of a step of a run's trace from 1 to 5, during or after the run; None removes the rating."""
-    if rating is not None and not 1 <= rating <= 5:
-        raise Conflict(f"a rating is a whole number from 1 to 5, not {rating}")
     step, _ = lock_step(session, step_id)
     if session.scalar(select(Trace.run_id).where(Trace.id == step.trace_id)) is None:
         raise Conflict("this is the trace of a person; its author rates it")
-    if step.rating is not None:
-        record_edit(session, step, "rating", {"rating": step.rating}, by)
-    step.rating = rating
-    session.flush()
-    return step
+    return change_rating(session, step, rating, by)
 
 
 class UnfinishedTrace(NamedTuple):

@@ -12,7 +12,7 @@ from sqlalchemy import URL
 
 from showhow.db.database import Database, StoreError, StoreUnavailable
 from showhow.db.sqlite_files import open_readonly
-from showhow.guard.files import partial_path, remove_abandoned_partials
+from showhow.guard.files import flush_to_disk, partial_path, remove_abandoned_partials
 
 _PLAIN_VARIABLES = {"PATH", "HOME", "LANG", "LC_ALL", "TZ", "TMPDIR"}
 
@@ -96,15 +96,6 @@ def client_command(name: str, options: Sequence[str], url: URL | None = None) ->
 def client_failure(name: str, errors: str) -> StoreUnavailable:
     """The failure of a client program, with the first line of what it wrote about it."""
     return StoreUnavailable(f"{name} failed: {errors.strip().partition(chr(10))[0] or 'no reason given'}")
-
-
-def flush_to_disk(path: Path) -> None:
-    """Wait until the file or folder is on disk."""
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 def _publish(partial: Path, path: Path) -> None:

@@ -23,10 +23,9 @@ from showhow.db.sqlite_files import (
     former_file,
     restore_lock,
 )
-from showhow.db.storage.backup import flush_to_disk
 from showhow.db.storage.prepared_database import IN_USE, RestoredDatabase, finish_prepared, make_schema
 from showhow.db.storage.sqlite_rows import copy_sqlite_rows, read_sqlite_contents
-from showhow.guard.files import open_regular, refuse_irregular
+from showhow.guard.files import flush_to_disk, open_regular, refuse_irregular
 
 SQLITE_MAGIC = b"SQLite format 3\x00"
 POSTGRESQL_MAGIC = b"PGDMP"

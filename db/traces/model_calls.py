@@ -275,34 +275,6 @@ def _calls_of_no_trace(purpose: str, state: str) -> Select[ModelCall]:
     return select(ModelCall).where(ModelCall.trace_id.is_(None), ModelCall.state == state, ModelCall.purpose == purpose)
 
 
-def model_call_of_step(session: Session, step_id: UUID) -> ModelCall | None:
-    """Find the call whose reply decided the step: the last answered one before it began.
-
-    For a step that a fork copied it is the call of the original step. None if no call is stored.
-    """
-    step = session.get(Step, step_id)
-    while step is not None:
-        calls = (
-            select(ModelCall)
-            .where(ModelCall.step_id == step.id, ModelCall.state == "answered")
-            .where(ModelCall.created_at <= step.started_at)
-            .order_by(ModelCall.created_at.desc(), ModelCall.id.desc())
-        )
-        if call := session.scalars(calls.limit(1)).first():
-            return call
-        step = _find_copied_step(session, step)
-    return None
-
-
-def _find_copied_step(session: Session, step: Step) -> Step | None:
-    trace = session.get_one(Trace, step.trace_id)
-    if trace.parent_id is None or step.position > (trace.parent_position or 0):
-        return None
-    return session.scalar(
-        select(Step).where(Step.trace_id == trace.parent_id, Step.position == step.position, Step.removed_at.is_(None))
-    )
-
-
 def _lock_open_call(session: Session, call_id: UUID) -> ModelCall:
     call = session.get(ModelCall, call_id, with_for_update=True, populate_existing=True)
     if call is None:

@@ -288,10 +288,15 @@ def edit_thought(session: Session, step_id: UUID, thought: str, *, seen: int, by
 
 def rate_step(session: Session, step_id: UUID, rating: int | None, *, seen: int, by: UUID) -> Step:
     """Rate the step's observation from 1 to 5."""
-    if rating is not None and not 1 <= rating <= 5:
-        raise Conflict(f"a rating is a whole number from 1 to 5, not {rating}")
     step, _ = lock_step(session, step_id)
     increment_version(lock_draft(session, step.trace_id, seen, by))
+    return change_rating(session, step, rating, by)
+
+
+def change_rating(session: Session, step: Step, rating: int | None, by: UUID) -> Step:
+    """Rate a locked step, and keep the former rating; Conflict unless the rating is from 1 to 5, or None."""
+    if rating is not None and not 1 <= rating <= 5:
+        raise Conflict(f"a rating is a whole number from 1 to 5, not {rating}")
     if step.rating is not None:
         record_edit(session, step, "rating", {"rating": step.rating}, by)
     step.rating = rating

@@ -19,7 +19,6 @@ from showhow.db.unanswerable import read_unanswerable
 from showhow.reasoners.answers.normalization import answers_equal, normalize_answer
 
 NO_ANSWER = "none"
-FINAL_ANSWER_LABEL = "Final Answer:"
 _BOXED = re.compile(r"\$?\\boxed\{(.*)\}\$?", re.DOTALL)
 _QUOTED = re.compile(r"([\"'`“])([^\"'`”]*)[\"'`”]")
 _ANSWER_KEYS = ("answer", "final_answer", "answers")

@@ -43,7 +43,7 @@ OF_ANYBODY_WITH_A_ROLE = {
     "leases": {"take_attempt", "renew_leases", "release_attempt", "end_leases_of", "open_call", "settle_call"},
     "model_calls": {
         *("begin_model_call", "complete_model_call", "fail_model_call", "withdraw_model_call"),
-        *("mark_lost_model_calls", "link_model_calls", "mark_calls_lost", "model_call_of_step"),
+        *("mark_lost_model_calls", "link_model_calls", "mark_calls_lost"),
     },
     "runs": {
         *("finish_run", "start_run_trace", "update_result", "fork_run_trace", "complete_awaited_step"),

@@ -9,7 +9,7 @@ from showhow.db.database import Conflict, Database, RowNotFound, StoreError
 from showhow.db.models import ModelCall, Run, Trace
 from showhow.db.review import queue
 from showhow.db.runs import runs
-from showhow.db.traces import recording, traces
+from showhow.db.traces import recording
 from showhow.db.traces.model_calls import (
     PIECE_CHARACTERS,
     ModelReply,
@@ -21,7 +21,6 @@ from showhow.db.traces.model_calls import (
     list_model_calls,
     load_prompt,
     mark_lost_model_calls,
-    model_call_of_step,
     withdraw_model_call,
 )
 from showhow.db.traces.recording import NewStep
@@ -158,23 +157,8 @@ def test_a_step_is_linked_to_the_calls_that_decided_it_and_not_to_those_of_its_t
     own = complete(scene, begin(scene, trace, {"role": "user", "content": "SPARQL"}, step_id=step.id))
     after = complete(scene, begin(scene, trace))
     with scene.database.read() as session:
-        assert model_call_of_step(session, step.id).id == decided.id
         steps = {call.id: call.step_id for call in list_model_calls(session, trace.id)}
     assert steps == {retried.id: step.id, decided.id: step.id, own.id: step.id, after.id: None}
-
-
-def test_a_copied_step_was_decided_by_the_call_of_the_step_it_was_copied_from(scene, trace):
-    decided = complete(scene, begin(scene, trace))
-    with scene.database.begin() as session:
-        recording.begin_step(
-            session, trace.id, NewStep("look"), seen=runs.trace_version(session, trace.id), by=trace.author_id
-        )
-        fork = traces.fork_trace(session, trace.id, 1, scene.ada.id)
-        step = recording.begin_step(session, fork.id, NewStep("by hand"), seen=fork.version, by=fork.author_id)
-    with scene.database.read() as session:
-        copied = traces.load_trace(session, fork.id).steps[0]
-        assert model_call_of_step(session, copied.id).id == decided.id
-        assert model_call_of_step(session, step.id) is None
 
 
 def test_a_message_that_no_database_stores_exactly_is_refused(scene, trace):

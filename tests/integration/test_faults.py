@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from showhow.benchmarks.faults import GRAPH_CALLS, MODEL_CALLS, TEXT_CALLS, SourceServers, sweep_fault
 from tests.fixtures.harbour import no_meaning
+from tests.servers.fault_sweep import GRAPH_CALLS, MODEL_CALLS, TEXT_CALLS, SourceServers, sweep_fault
 from tests.servers.faults import FAULTS
 from tests.servers.mediawiki import MediaWiki
 from tests.servers.model import ModelServer, Says

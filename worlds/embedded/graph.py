@@ -23,7 +23,7 @@ from tantivy import Occur, Query
 from showhow.guard.json_input import load_json
 from showhow.worlds import terms
 from showhow.worlds.embedded.graph_client import GraphWorker, QueryLimits
-from showhow.worlds.embedded.text import EmbeddedText
+from showhow.worlds.embedded.text import EmbeddedText, IndexReader, IndexWriter
 from showhow.worlds.embedded.triple_terms import require_shallow_triple_terms
 from showhow.worlds.folder import GRAPH_FOLDER, NAMES_FOLDER, RELATIONS_FILE
 from showhow.worlds.input_files import DECOMPRESSION_ERRORS, MalformedFile, open_bytes, reading
@@ -31,10 +31,8 @@ from showhow.worlds.source import Cell, Entity, NotFound, Relation, Relations, S
 from showhow.worlds.sparql_syntax import check_query
 from showhow.worlds.text_normalization import (
     ANALYZER_NAME,
-    build_analyzer,
     normalize_name,
     replace_surrogates,
-    translate_write_errors,
 )
 
 NAME_KINDS = ("label", "title", "alias")
@@ -62,16 +60,11 @@ def _build_name_schema() -> tantivy.Schema:
     return builder.build()
 
 
-class NameIndexWriter:
-    """Writes a new index of names, which can be read after close()."""
+class NameIndexWriter(IndexWriter):
+    """Writes a new index of names."""
 
     def __init__(self, folder: Path) -> None:
-        folder.mkdir(parents=True)
-        self._folder = folder
-        with translate_write_errors(folder):
-            index = tantivy.Index(_build_name_schema(), str(folder))
-        index.register_tokenizer(ANALYZER_NAME, build_analyzer())
-        self._writer = index.writer(32_000_000, 1)
+        super().__init__(folder, _build_name_schema(), 32_000_000)
 
     def add(self, name: str, entity: str, kind: str) -> None:
         """Add one name of an entity; kind is one of NAME_KINDS."""
@@ -80,30 +73,14 @@ class NameIndexWriter:
         document.add_text("words", name)
         document.add_text("entity", entity)
         document.add_unsigned("kind", NAME_KINDS.index(kind))
-        with translate_write_errors(self._folder):
-            self._writer.add_document(document)
-
-    def close(self) -> None:
-        """Commit the index to disk."""
-        with translate_write_errors(self._folder):
-            self._writer.commit()
-            self._writer.wait_merging_threads()
+        self.add_document(document)
 
 
-class NameIndex:
+class NameIndex(IndexReader):
     """The names of a world folder; safe to share between threads."""
 
     def __init__(self, folder: Path) -> None:
-        try:
-            index = tantivy.Index.open(str(folder))
-        except ValueError as error:
-            raise SourceUnavailable(
-                f"The names in {folder} cannot be opened ({error}); build the world again."
-            ) from error
-        self._analyzer = build_analyzer()
-        index.register_tokenizer(ANALYZER_NAME, self._analyzer)
-        self._schema = index.schema
-        self._searcher = index.searcher()
+        super().__init__(folder, "names")
 
     def find(self, name: str, k: int) -> list[str]:
         """Ids of entities by name, best match first: whole names, then prefixes, then names that contain the words."""

@@ -38,18 +38,52 @@ def _build_schema() -> tantivy.Schema:
     return builder.build()
 
 
-class TextWriter:
-    """Writes a new index of articles, which can be read after close()."""
+class IndexWriter:
+    """Writes a new index, which can be read after close()."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, schema: tantivy.Schema, memory_bytes: int) -> None:
         folder.mkdir(parents=True)
         self._folder = folder
         self._analyzer = build_analyzer()
         with translate_write_errors(folder):
-            index = tantivy.Index(_build_schema(), str(folder))
+            index = tantivy.Index(schema, str(folder))
         index.register_tokenizer(ANALYZER_NAME, self._analyzer)
-        # One thread keeps the order of the articles, so that the same files always give the same ranking.
-        self._writer = index.writer(64_000_000, 1)
+        # One thread keeps the order of the documents, so that the same files always give the same ranking.
+        self._writer = index.writer(memory_bytes, 1)
+
+    def add_document(self, document: tantivy.Document) -> None:
+        """Add one document."""
+        with translate_write_errors(self._folder):
+            self._writer.add_document(document)
+
+    def close(self) -> None:
+        """Commit the index to disk."""
+        with translate_write_errors(self._folder):
+            self._writer.commit()
+            self._writer.wait_merging_threads()
+
+
+class IndexReader:
+    """An index of a world folder; safe to share between threads. SourceUnavailable if it cannot be opened."""
+
+    def __init__(self, folder: Path, content: str) -> None:
+        try:
+            index = tantivy.Index.open(str(folder))
+        except ValueError as error:
+            raise SourceUnavailable(
+                f"The {content} in {folder} cannot be opened ({error}); import the world again."
+            ) from error
+        self._analyzer = build_analyzer()
+        index.register_tokenizer(ANALYZER_NAME, self._analyzer)
+        self._schema = index.schema
+        self._searcher = index.searcher()
+
+
+class TextWriter(IndexWriter):
+    """Writes a new index of articles."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder, _build_schema(), 64_000_000)
 
     def add(self, article: Article) -> None:
         """Add one article; its title is also indexed as a whole name, to match names inside questions."""
@@ -70,14 +104,7 @@ class TextWriter:
             document.add_bytes("paragraphs", json.dumps(article.paragraphs).encode())
         if article.date is not None:
             document.add_text("date", article.date)
-        with translate_write_errors(self._folder):
-            self._writer.add_document(document)
-
-    def close(self) -> None:
-        """Commit the index to disk."""
-        with translate_write_errors(self._folder):
-            self._writer.commit()
-            self._writer.wait_merging_threads()
+        self.add_document(document)
 
 
 def strip_parenthesis(title: str) -> str:
@@ -87,20 +114,11 @@ def strip_parenthesis(title: str) -> str:
     return (before.rstrip() if is_final else title) or title
 
 
-class EmbeddedText:
+class EmbeddedText(IndexReader):
     """The articles of a world folder; safe to share between threads."""
 
     def __init__(self, folder: Path) -> None:
-        try:
-            index = tantivy.Index.open(str(folder))
-        except ValueError as error:
-            raise SourceUnavailable(
-                f"The articles in {folder} cannot be opened ({error}); import the world again."
-            ) from error
-        self._analyzer = build_analyzer()
-        index.register_tokenizer(ANALYZER_NAME, self._analyzer)
-        self._schema = index.schema
-        self._searcher = index.searcher()
+        super().__init__(folder, "articles")
 
     def __len__(self) -> int:
         return self._searcher.num_docs

@@ -226,12 +226,6 @@ def max_relatives(relation: str) -> int | None:
     return entry.at_most if entry else None
 
 
-def is_attribute(relation: str) -> bool:
-    """Whether the lexicon knows the relation as one that leads to something else than people."""
-    lexicon, key = load_lexicon(), phrase_key(relation)
-    return (key in lexicon.relations or key in lexicon.words) and not relates_people(relation)
-
-
 def _split_names(text: str) -> Iterator[tuple[str, ...]]:
     """What may be a name in a text: each run of its words, the long ones first."""
     words = phrase_key(text)

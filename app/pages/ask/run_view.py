@@ -14,7 +14,7 @@ from showhow.app.pages.ask.form import spec_in_form, start_run
 from showhow.app.pages.ask.reply_form import FormButton, show_reply_form
 from showhow.app.widgets.choices import compare_on_request
 from showhow.app.widgets.notebook import format_run_cost, format_trace_cost, show_trace, status_label
-from showhow.app.widgets.page_layout import escape_html, escape_markdown, format_sentence
+from showhow.app.widgets.page_layout import errors_shown, escape_html, escape_markdown, format_sentence
 from showhow.app.widgets.queue import current_project
 from showhow.app.widgets.url_state import open_run
 from showhow.db.database import Database, StoreError
@@ -163,11 +163,8 @@ def _change_reply(services: Services, record: TraceRecord, position: int, person
     if document is None:
         return
     written = WrittenReply(position, document, person.name)
-    try:
+    with errors_shown(*ASK_ERRORS):
         open_run(start_run(services, rerun_with_reply(services, record.trace.id, written, spec)))
-    except ASK_ERRORS as error:
-        st.error(format_sentence(str(error)))
-    else:
         st.rerun()
 
 
@@ -271,13 +268,10 @@ def _save_question(database: Database, record: TraceRecord) -> None:
             else (),
             details={"asked": str(record.trace.id)},
         )
-        try:
+        with errors_shown(StoreError):
             with database.begin() as session:
                 project = projects.get_or_create_project(session, name.strip(), world=record.project.world)
                 added_count = projects.add_question(session, project.id, question).added
-        except StoreError as error:
-            st.error(format_sentence(str(error)))
-        else:
             shown_name = escape_markdown(name)
             st.success(f"Saved into {shown_name}." if added_count else f"{shown_name} has this question already.")
 

@@ -10,7 +10,7 @@ from uuid import UUID
 
 import streamlit as st
 
-from showhow.app.widgets.choices import SelectedLibrary, pluralize
+from showhow.app.widgets.choices import SelectedLibrary
 from showhow.app.widgets.job_panel import REPEAT_JOB, explain_roles, may_start, show_verb_job, start_verb_job
 from showhow.app.widgets.notebook import show_trace, status_label
 from showhow.app.widgets.page_layout import escape_html, escape_markdown, format_sentence
@@ -25,6 +25,7 @@ from showhow.db.runs.repetitions import list_repetition_states
 from showhow.db.traces.libraries import MODELS, PEOPLE, Demonstration, DemonstrationFacets, DemonstrationFilter
 from showhow.db.traces.trace_record import NOT_TRIED
 from showhow.db.traces.traces import load_trace
+from showhow.evaluation.value_format import format_count
 from showhow.fewshot_library.formats import FORMATS, writable_formats
 from showhow.fewshot_library.formats.format import ExportLosses, FormatError
 from showhow.fewshot_library.library import LeakageError
@@ -54,9 +55,8 @@ class ExportFile:
 def show_export_dialog(library: SelectedLibrary, conditions: DemonstrationFilter) -> None:
     """Ask for the format, write the file, list the losses and offer the download."""
     count = library.count(conditions)
-    st.markdown(
-        f"**{pluralize(count, 'demonstration')}** of {escape_markdown(library.title)} · {describe_filter(conditions)}"
-    )
+    chosen = f"{escape_markdown(library.title)} · {describe_filter(conditions)}"
+    st.markdown(f"**{format_count(count, 'demonstration')}** of {chosen}")
     command = "showhow library export FILE" + (f" --library {library.reference}" if library.reference else "")
     plan = ExportPlan(writable_formats()[0], conditions, library.reference or None)
     show_export(library.services, count, plan, _export_file_name(library), command)
@@ -98,7 +98,7 @@ def show_export(services: Services, count: int, plan: ExportPlan, file_name: str
         st.warning("This format cannot represent any of these traces. Choose another one.")
         return
     st.download_button(
-        f"Download {pluralize(export_file.losses.written, 'trace')}",
+        f"Download {format_count(export_file.losses.written, 'trace')}",
         export_file.content,
         f"{file_name}.{_file_extension(name, export_file.content)}",
         key="download",
@@ -323,7 +323,7 @@ def _show_trial_of_all(library: SelectedLibrary, conditions: DemonstrationFilter
     count = library.count(DemonstrationFilter(project=conditions.project, repeats=NOT_TRIED))
     is_refused = not may_start(database, REPEAT_JOB)
     if count and st.button(
-        f"Try {pluralize(count, 'demonstration')} with other names",
+        f"Try {format_count(count, 'demonstration')} with other names",
         key="try_all",
         icon=":material/experiment:",
         disabled=is_refused,

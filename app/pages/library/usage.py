@@ -13,7 +13,7 @@ from showhow.app.pages.library.demonstrations import open_demonstration
 from showhow.app.pages.library.selection import open_selected_library
 from showhow.app.widgets.choices import SelectedLibrary
 from showhow.app.widgets.job_panel import DRIFT_JOB, USAGE_JOB, explain_roles, may_start, show_verb_job, start_verb_job
-from showhow.app.widgets.page_layout import escape_markdown, format_sentence, format_when
+from showhow.app.widgets.page_layout import errors_shown, escape_markdown, format_when
 from showhow.app.widgets.person import current_user
 from showhow.app.widgets.selection_form import ask_selection_options
 from showhow.app.widgets.table import BAR_COLOUR, BAR_STEP, TableCell, show_table
@@ -94,14 +94,11 @@ def _show_count_button(library: SelectedLibrary, request: UsageRequest, question
     if questions > MAX_INLINE_QUESTIONS:
         start_verb_job(library.services.database, USAGE_JOB, name, dump_call(count_usage, request))
         st.rerun()
-    try:
+    with errors_shown(SelectionError, SourceError, StoreError):
         authorize(database)
         open_selected_library(library)
         with st.empty():
             compute_usage(library.services, request, _show_progress)
-    except (SelectionError, SourceError, StoreError) as error:
-        st.error(format_sentence(str(error)))
-    else:
         # The stored report is drawn now.
         st.rerun()
 

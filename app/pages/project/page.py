@@ -23,11 +23,11 @@ from showhow.app.pages.project.questions import show_questions
 from showhow.app.pages.project.settings import show_settings
 from showhow.app.pages.worlds.create_world import require_administrator
 from showhow.app.pages.worlds.import_questions import show_question_import, start_upload_import, stored_upload
-from showhow.app.widgets.choices import pluralize
 from showhow.app.widgets.job_panel import show_import_job
 from showhow.app.widgets.manage import NameForm, show_manage_button, show_removal_notice
 from showhow.app.widgets.page_layout import (
     choose_view,
+    errors_shown,
     escape_markdown,
     format_sentence,
     format_when,
@@ -120,10 +120,8 @@ def _show_creation(services: Services, person: User) -> None:
     st.caption("Own documents become a world, and a project over it, by Import a world on the Worlds page.")
     registry = services.tool_registry()
     opened = None
-    try:
+    with errors_shown(WorldError):
         opened = services.open_world(world)
-    except WorldError as error:
-        st.error(format_sentence(str(error)))
     offered = [tool for tool in registry.all_tools().values() if opened is None or tool.is_available_in(opened)]
     titles = {tool.name: tool.title for tool in offered}
     tools = st.multiselect(
@@ -140,15 +138,12 @@ def _show_creation(services: Services, person: User) -> None:
     )
     if st.button("Create", key="project_create", type="primary", shortcut="Ctrl+Enter"):
         guidelines = files("showhow.app").joinpath("guidelines.md").read_text(encoding="utf-8") if world else ""
-        try:
+        with errors_shown(StoreError):
             require_administrator(services, person)
             with services.database.begin() as session:
                 projects.create_project(
                     session, name, world, guidelines=guidelines, tools=tools, instruction=instruction
                 )
-        except StoreError as error:
-            st.error(format_sentence(str(error)))
-        else:
             st.query_params["project"] = name
             st.query_params["view"] = "settings"
             st.rerun()
@@ -170,7 +165,9 @@ def show_overview(services: Services, project: Project, person: User) -> None:
             show_question_import(services, person, project.name, project.world)
         return
     share = progress.done / progress.total
-    st.progress(share, f"{progress.done:,} of {pluralize(progress.total, 'question')} {queue.describe_done(project)}")
+    st.progress(
+        share, f"{progress.done:,} of {format_count(progress.total, 'question')} {queue.describe_done(project)}"
+    )
     with st.container(horizontal=True, key="project_figures"):
         for state, count in states.items():
             st.metric(state.capitalize(), f"{count:,}", width="content")
@@ -245,8 +242,8 @@ def _show_trace_import(services: Services, person: User, project_name: str) -> N
         st.error(format_sentence(str(error)))
         return
     count = _show_trace_survey(services, survey)
-    if st.button(f"Import {pluralize(count, 'trace')}", key="traces_import_now", type="primary", disabled=not count):
-        try:
+    if st.button(f"Import {format_count(count, 'trace')}", key="traces_import_now", type="primary", disabled=not count):
+        with errors_shown(StoreError, WorldError, JobError):
             require_administrator(services, person)
             start_upload_import(
                 services,
@@ -255,9 +252,6 @@ def _show_trace_import(services: Services, person: User, project_name: str) -> N
                 TRACE_EXTENSIONS,
                 lambda file: dump_call(import_file, ImportTraces(file=file)),
             )
-        except (StoreError, WorldError, JobError) as error:
-            st.error(format_sentence(str(error)))
-        else:
             st.rerun()
 
 

@@ -11,7 +11,7 @@ import streamlit as st
 from showhow.app.pages.worlds.create_world import require_administrator
 from showhow.app.widgets.choices import choose_tools
 from showhow.app.widgets.guidelines import show_guidelines
-from showhow.app.widgets.page_layout import escape_markdown, format_sentence
+from showhow.app.widgets.page_layout import errors_shown, escape_markdown, format_sentence
 from showhow.db.database import StoreError
 from showhow.db.models import Project, User
 from showhow.db.people.users import ADMIN
@@ -78,7 +78,7 @@ def show_settings(services: Services, project: Project, person: User) -> None:
             show_guidelines(services.database, project, guidelines)
         _show_pictures(services, project)
     if st.button("Save", key="save_project", type="primary", shortcut="Ctrl+Enter"):
-        try:
+        with errors_shown(StoreError, ValueError):
             require_administrator(services, person)
             parsed_format = AnswerFormat.from_json(answer_format())
             written = ProjectSettings(
@@ -86,9 +86,6 @@ def show_settings(services: Services, project: Project, person: User) -> None:
             )
             with services.database.begin() as session:
                 projects.save_settings(session, project.name, written, seen=seen)
-        except (StoreError, ValueError) as error:
-            st.error(format_sentence(str(error)))
-        else:
             st.session_state["seen_settings"] = written
             st.toast("Saved.", icon=":material/check:")
     if notice := st.session_state.pop("notice", None):

@@ -8,13 +8,14 @@ import streamlit as st
 
 from showhow.app.pages.settings.installation import show_installation, show_person
 from showhow.app.pages.settings.removed import show_removed
+from showhow.app.pages.worlds.create_world import require_administrator
 from showhow.app.services import current_services
 from showhow.app.widgets.page_layout import choose_view, escape_markdown, show_head
 from showhow.app.widgets.person import acting_services
 from showhow.app.widgets.table import TableCell, show_table
 from showhow.db.database import Conflict
 from showhow.db.models import User
-from showhow.db.people.users import ADMIN, register_user, require_role
+from showhow.db.people.users import ADMIN
 from showhow.guard.destinations import DestinationError, Grant
 from showhow.guard.json_input import load_json
 from showhow.llm.connection_check import ConnectionReport
@@ -326,14 +327,9 @@ def _show_buttons(
         _test_profile(services, person, original if is_default and original is not None else profile, allowed)
 
 
-def _require_administrator(services: Services, person: User) -> None:
-    with services.database.begin() as session:
-        require_role(session, register_user(session, person.name).id, ADMIN)
-
-
 def _save_profile(services: Services, person: User, profile: ModelProfile, allowed: Grant | None) -> None:
     try:
-        _require_administrator(services, person)
+        require_administrator(services, person)
         _record_consent(services, allowed)
         services.profile_file.save(profile, replaces=st.session_state[_ORIGINAL])
     except (Conflict, ProfileError, DestinationError) as error:
@@ -347,7 +343,7 @@ def _save_profile(services: Services, person: User, profile: ModelProfile, allow
 
 def _remove_profile(services: Services, person: User, profile: ModelProfile) -> None:
     try:
-        _require_administrator(services, person)
+        require_administrator(services, person)
         services.profile_file.remove(profile)
     except (Conflict, ProfileError) as error:
         st.session_state[_NOTICE] = str(error)
@@ -363,7 +359,7 @@ def _record_consent(services: Services, allowed: Grant | None) -> None:
 
 def _test_profile(services: Services, person: User, profile: ModelProfile, allowed: Grant | None) -> None:
     try:
-        _require_administrator(services, person)
+        require_administrator(services, person)
         _record_consent(services, allowed)
     except (Conflict, DestinationError) as error:
         st.error(escape_markdown(str(error)))

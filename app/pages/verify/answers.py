@@ -13,6 +13,7 @@ from showhow.db.people.gold_visibility import is_gold_visible
 from showhow.db.runs import verifications
 from showhow.db.unanswerable import CANNOT_BE_ANSWERED, read_unanswerable
 from showhow.evaluation.scoring.scoring import VerificationReport
+from showhow.evaluation.value_format import format_count
 from showhow.evaluation.verification.repairs import VerificationFailure, list_approved_repairs, list_failures
 from showhow.runs.services import Services
 from showhow.tools.registry import name_tools_by_title
@@ -73,7 +74,7 @@ def _show_freezing(services: Services, project: Project, run: Run, *, running: b
     """Draw the button that freezes the approved repairs, or say where repairs come from."""
     approved = list_approved_repairs(services, run)
     if approved and not running and may_start(services.database, VERIFICATION_JOB):
-        count = f"{len(approved):,} repair{'' if len(approved) == 1 else 's'}"
+        count = format_count(len(approved), "repair")
         label = f"Freeze {count} and ask the failures again"
         if st.button(label, key="again", type="primary", shortcut="Alt+F", icon=":material/replay:"):
             start_verb_job(services.database, VERIFICATION_JOB, project.name, ["verify", "--again", str(run.id)])

@@ -12,7 +12,7 @@ from streamlit.runtime.uploaded_file_manager import UploadedFile
 from showhow.app.jobs import JobError
 from showhow.app.widgets.job_panel import list_world_jobs, start_world_job
 from showhow.app.widgets.option_form import show_option_fields
-from showhow.app.widgets.page_layout import format_sentence
+from showhow.app.widgets.page_layout import errors_shown
 from showhow.db.database import StoreError
 from showhow.db.models import User
 from showhow.db.people.users import ADMIN, register_user, require_role
@@ -70,15 +70,12 @@ def show_generate_dialog(services: Services, person: User) -> None:
     st.caption("A thousand people take seconds; a million take minutes and some gigabytes of disk.")
     if st.button("Generate", key="generate_now", type="primary"):
         request = build_request(GenerateWorld, {**values, "name": name, "replace": replace})
-        try:
+        with errors_shown(StoreError, WorldError, JobError):
             require_administrator(services, person)
             require_free_name(worlds_folder, name, replace=replace)
             parse_split(request.options.split, request.options.split_by)
             request.options.check()
             start_world_job(services.database, name, "Generating", dump_call(generate, request))
-        except (StoreError, WorldError, JobError) as error:
-            st.error(format_sentence(str(error)))
-        else:
             st.rerun()
 
 

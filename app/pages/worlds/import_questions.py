@@ -15,7 +15,7 @@ from showhow.app.jobs import JobError, create_upload_folder
 from showhow.app.pages.worlds.create_world import require_administrator, write_upload
 from showhow.app.widgets.job_panel import start_import_job
 from showhow.app.widgets.option_form import describe_options
-from showhow.app.widgets.page_layout import format_sentence
+from showhow.app.widgets.page_layout import errors_shown, format_sentence
 from showhow.app.widgets.table import TableCell, show_table
 from showhow.db.database import StoreError
 from showhow.db.models import User
@@ -77,7 +77,7 @@ def show_question_import(services: Services, person: User, project_name: str, wo
             column=format_columns(columns),
             without_gold=survey.problem is not None,
         )
-        try:
+        with errors_shown(StoreError, WorldError, JobError):
             require_administrator(services, person)
             start_upload_import(
                 services,
@@ -86,9 +86,6 @@ def show_question_import(services: Services, person: User, project_name: str, wo
                 EXTENSIONS,
                 lambda file: dump_call(import_file, make_request(file=file)),
             )
-        except (StoreError, WorldError, JobError) as error:
-            st.error(format_sentence(str(error)))
-        else:
             st.rerun()
 
 

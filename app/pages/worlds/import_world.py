@@ -27,7 +27,7 @@ from showhow.app.pages.worlds.import_questions import (
 )
 from showhow.app.widgets.job_panel import start_world_job
 from showhow.app.widgets.option_form import describe_options
-from showhow.app.widgets.page_layout import escape_markdown, format_sentence
+from showhow.app.widgets.page_layout import errors_shown, escape_markdown
 from showhow.db.database import StoreError
 from showhow.db.models import User
 from showhow.db.questions.projects import find_project
@@ -84,13 +84,10 @@ def show_import_dialog(services: Services, person: User) -> None:
             column=format_columns(columns),
             replace=replace,
         )
-        try:
+        with errors_shown(StoreError, WorldError, JobError):
             require_administrator(services, person)
             _check_request(services, request, sources)
             _start_import(services, request, sources)
-        except (StoreError, WorldError, JobError) as error:
-            st.error(format_sentence(str(error)))
-        else:
             st.rerun()
 
 

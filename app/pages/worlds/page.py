@@ -10,7 +10,7 @@ from showhow.app.pages.worlds.world_choice import SelectedWorld, choose_world, s
 from showhow.app.removals import rename_world
 from showhow.app.widgets.job_panel import show_world_jobs
 from showhow.app.widgets.manage import NameForm, show_manage_button, show_removal_notice
-from showhow.app.widgets.page_layout import choose_view, format_sentence, show_head, show_title
+from showhow.app.widgets.page_layout import choose_view, errors_shown, show_head, show_title
 from showhow.app.widgets.person import acting_services
 from showhow.app.widgets.url_state import WORLD_VIEWS
 from showhow.db.models import User
@@ -35,10 +35,8 @@ def show_header(services: Services, person: User) -> None:
 
 def show_world(world: SelectedWorld, person: User) -> None:
     """Draw the selected view of the world, or the error of a source that does not answer."""
-    try:
+    with errors_shown(SourceError):
         show_view(world, person)
-    except SourceError as error:
-        st.error(format_sentence(str(error)))
 
 
 def _show_manage(world: SelectedWorld) -> None:

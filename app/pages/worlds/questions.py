@@ -13,7 +13,7 @@ from showhow.app.pages.worlds.import_questions import show_question_import
 from showhow.app.pages.worlds.world_choice import SelectedWorld
 from showhow.app.widgets.job_panel import show_import_job
 from showhow.app.widgets.notebook import show_trace
-from showhow.app.widgets.page_layout import escape_html, escape_markdown, format_sentence
+from showhow.app.widgets.page_layout import errors_shown, escape_html, escape_markdown, format_sentence
 from showhow.app.widgets.table import TableCell, show_table
 from showhow.app.widgets.url_state import get_url_parameter, go_to_entity, go_to_question, go_to_view
 from showhow.db.database import StoreError
@@ -101,16 +101,13 @@ def show_gold_question(world: SelectedWorld, row: QuestionRow, person: User) -> 
 def _annotate_question(world: SelectedWorld, row: dict[str, Any], person: User) -> None:
     """Add the question to the first project of the world (created if missing) and open it, without a reservation."""
     record = parse_question(row, world.folder / QUESTIONS_FILE, None)
-    try:
+    with errors_shown(StoreError):
         with world.services.database.begin() as session:
             existing = [project for project in projects.list_projects(session) if project.world == world.name]
             project: Project = existing[0] if existing else _create_project(session, world.name)
             projects.add_question(session, project.id, record)
             question = projects.find_matching_question(session, project.id, record)
             parameters = {"you": person.name, "project": project.name, "question": str(question.id)}
-    except StoreError as error:
-        st.error(format_sentence(str(error)))
-    else:
         st.switch_page("annotate/page.py", query_params=parameters)
 
 
@@ -179,11 +176,11 @@ def _render_branch(node: QuestionRow) -> str:
     return f'<li><span class="place">{number}</span>{text}{call}<br><span class="found">{answers}</span>{branches}</li>'
 
 
-def _format_answers(row: QuestionRow, limit: int = 5) -> str:
-    """Answers of one step in one line."""
+def _format_answers(row: QuestionRow) -> str:
+    """The first five answers of one step in one line."""
     answers = row.get("answers") or []
-    text = ", ".join(_answer_cell(answer).text for answer in answers[:limit])
-    hidden_count = int(row.get("count", len(answers))) - min(len(answers), limit)
+    text = ", ".join(_answer_cell(answer).text for answer in answers[:5])
+    hidden_count = int(row.get("count", len(answers))) - min(len(answers), 5)
     return f"→ {text or 'no answer'}{f' and {hidden_count:,} more' if hidden_count > 0 else ''}"
 
 
@@ -316,12 +313,9 @@ def _explain_next_steps(names: list[str], *, is_admin: bool) -> str:
 
 def _make_empty_project(world: SelectedWorld, person: User) -> None:
     """Create a project without questions over the world, and open it."""
-    try:
+    with errors_shown(StoreError):
         with world.services.database.begin() as session:
             parameters = {"you": person.name, "project": _create_project(session, world.name).name}
-    except StoreError as error:
-        st.error(format_sentence(str(error)))
-    else:
         st.switch_page("project/page.py", query_params={**parameters, "view": "questions"})
 
 
@@ -337,15 +331,12 @@ def show_project_button(world: SelectedWorld, person: User) -> None:
 
 def _make_project(world: SelectedWorld, person: User) -> None:
     """Create a project with all questions of the world, and open it."""
-    try:
+    with errors_shown(StoreError, WorldError):
         with world.services.database.begin() as session:
             project = _create_project(session, world.name)
             questions = open_question_file(world.folder / QUESTIONS_FILE).iter_records()
             projects.add_questions(session, project.id, questions)
             parameters = {"you": person.name, "project": project.name}
-    except (StoreError, WorldError) as error:
-        st.error(format_sentence(str(error)))
-    else:
         st.switch_page("project/page.py", query_params=parameters)
 
 

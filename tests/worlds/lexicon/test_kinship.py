@@ -81,7 +81,6 @@ def test_labels_are_spelled_as_english_spells_them():
 
 @pytest.mark.parametrize("word", ["occupation", "hobby", "date of birth", "residence"])
 def test_a_fact_of_a_person_is_no_relation_between_people(word: str):
-    assert kinship.is_attribute(word)
     assert not kinship.relates_people(word)
     assert kinship.find_relation_path(word) is None
 
@@ -89,7 +88,6 @@ def test_a_fact_of_a_person_is_no_relation_between_people(word: str):
 def test_an_unknown_word_has_no_definition():
     assert kinship.find_relation_path("wizard") is None
     assert not kinship.relates_people("wizard")
-    assert not kinship.is_attribute("wizard")
     assert kinship.max_relatives("wizard") is None
 
 

@@ -129,38 +129,31 @@ class SharedLimits:
 
     def reserve_start(self, operator: str, host: str, policy: RequestPolicy) -> tuple[float, bool]:
         """Count a request that starts now; else the seconds until one may start, and whether the host is paused."""
-        try:
-            with self._lock, self._transaction():
-                now = time.time()
-                if (delay := self._seconds_paused(host, now)) > 0:
-                    return delay, True
-                if (delay := self._seconds_until_start(operator, policy.max_per_minute, now)) > 0:
-                    return delay, False
-                self._connection.execute("insert into starts values (?, ?)", (operator, now))
-        except sqlite3.Error as error:
-            raise self._folder_error(error) from error
+        with self._transaction():
+            now = time.time()
+            if (delay := self._seconds_paused(host, now)) > 0:
+                return delay, True
+            if (delay := self._seconds_until_start(operator, policy.max_per_minute, now)) > 0:
+                return delay, False
+            self._connection.execute("insert into starts values (?, ?)", (operator, now))
         return 0.0, False
 
     def pause(self, host: str, seconds: float) -> None:
         """Start no request to this host for so many seconds."""
-        try:
-            with self._lock, self._transaction():
-                now = time.time()
-                until = now + max(min(seconds, MAX_RETRY_AFTER), self._seconds_paused(host, now))
-                self._connection.execute("insert or replace into pauses values (?, ?)", (host, until))
-        except sqlite3.Error as error:
-            raise self._folder_error(error) from error
+        with self._transaction():
+            now = time.time()
+            until = now + max(min(seconds, MAX_RETRY_AFTER), self._seconds_paused(host, now))
+            self._connection.execute("insert or replace into pauses values (?, ?)", (host, until))
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
-        self._connection.execute("begin immediate")
         try:
-            yield
-        # After every exception, also KeyboardInterrupt, the lock on the file is released.
-        except BaseException:
-            self._connection.execute("rollback")
-            raise
-        self._connection.execute("commit")
+            # The connection commits, or undoes after any exception, so that the lock on the file is released.
+            with self._lock, self._connection:
+                self._connection.execute("begin immediate")
+                yield
+        except sqlite3.Error as error:
+            raise self._folder_error(error) from error
 
     def _seconds_paused(self, host: str, now: float) -> float:
         row = self._connection.execute("select until from pauses where host = ?", (host,)).fetchone()

@@ -1,4 +1,4 @@
-"""Query a SPARQL endpoint: SPARQLWrapper builds the request, the HTTP client sends it, the response becomes a table.
+"""Query a SPARQL endpoint: SPARQLWrapper asks it through the HTTP client, and the response becomes a table.
 
 An error reply becomes one sentence that helps to repair the query, or a stopped query. A server is judged by what its
 reply says, not by its name: some answer 429 to a query that ran out of time.
@@ -8,13 +8,15 @@ import json
 import re
 import urllib.request
 from collections.abc import Callable, Iterator, Sequence
+from contextvars import ContextVar
 from dataclasses import replace
 from functools import partial
 from html import unescape
 from http import HTTPStatus
 from typing import Any
+from urllib.parse import urlencode
 
-from SPARQLWrapper import GET, JSON, POST, POSTDIRECTLY, URLENCODED, SPARQLWrapper
+from SPARQLWrapper import GET, JSON, POST, POSTDIRECTLY, URLENCODED, SPARQLWrapper, Wrapper
 
 from showhow.worlds.live.description import SparqlEndpoint
 from showhow.worlds.live.http.client import RecordingHttpClient
@@ -203,6 +205,19 @@ _RECORDED_ERROR_STATUSES = frozenset({400})
 _WRAPPER_METHODS = {"GET": (GET, URLENCODED), "POST form": (POST, URLENCODED), "POST direct": (POST, POSTDIRECTLY)}
 
 
+_SENDER: ContextVar[Callable[[urllib.request.Request], HttpResponse] | None] = ContextVar("_SENDER", default=None)
+
+
+def _open_url(request: urllib.request.Request, **options: Any) -> Any:
+    """Send a request of SPARQLWrapper with the client that asks; those of other programs as it does by itself."""
+    send = _SENDER.get()
+    return urllib.request.urlopen(request, **options) if send is None else send(request)  # noqa: S310 - not ours
+
+
+# SPARQLWrapper keeps this name for those who replace what sends its requests.
+Wrapper.urlopener = _open_url
+
+
 class SparqlClient:
     """Client of one endpoint; thread-safe."""
 
@@ -230,7 +245,7 @@ class SparqlClient:
 
     def _execute_checked(self, query: PreparedQuery, check: Callable[[HttpResponse], None]) -> Table:
         try:
-            response = self._http_client.send(self._build_request(query, check))
+            response = self._send(query, check)
         except HttpStatusError as error:
             raise map_failure(error.status, error.body, self.host, query) from error
         table = drop_internal_columns(parse_results(response.body, self.host))
@@ -244,38 +259,49 @@ class SparqlClient:
             table = replace(table, rows=table.rows[: self.endpoint.rows], truncated=True)
         return merge_rows(table, query.alias_columns) if query.alias_columns else table
 
-    def _build_request(self, query: PreparedQuery, check: Callable[[HttpResponse], None]) -> HttpRequest:
-        encoded = self._encode_query(query, self.endpoint.method)
-        if len(encoded.full_url) > _MAX_URL_LENGTH and encoded.data is None:
-            encoded = self._encode_query(query, "POST form")
+    def _send(self, query: PreparedQuery, check: Callable[[HttpResponse], None]) -> HttpResponse:
+        parameters = {"default-graph-uri": self.endpoint.default_graph} if self.endpoint.default_graph else {}
+        method = self.endpoint.method
+        if (
+            method == "GET"
+            and len(f"{self.endpoint.url}?{urlencode({'query': query.text, **parameters})}") > _MAX_URL_LENGTH
+        ):
+            method = "POST form"
+        http_method, request_method = _WRAPPER_METHODS[method]
+        wrapper = SPARQLWrapper(self.endpoint.url)
+        wrapper.setReturnFormat(JSON)
+        wrapper.setOnlyConneg(True)
+        wrapper.setMethod(http_method)
+        wrapper.setRequestMethod(request_method)
+        for name, value in parameters.items():
+            wrapper.addParameter(name, value)
+        # Set directly, because setQuery would guess the form, possibly as an update.
+        wrapper.queryString, wrapper.queryType = query.text, query.form
+        token = _SENDER.set(partial(self._send_encoded, query, check))
+        try:
+            response: HttpResponse = wrapper.query().response
+        finally:
+            _SENDER.reset(token)
+        return response
+
+    def _send_encoded(
+        self, query: PreparedQuery, check: Callable[[HttpResponse], None], encoded: urllib.request.Request
+    ) -> HttpResponse:
         headers = {name: value for name, value in encoded.header_items() if name.lower() in {"accept", "content-type"}}
         # A server that has begun to send rows can say that it stops only in a trailer.
         headers |= {"TE": "trailers", "Connection": "TE"}
-        content = encoded.data if isinstance(encoded.data, bytes) else b""
-        return HttpRequest(
+        request = HttpRequest(
             encoded.full_url,
             encoded.get_method(),
             headers,
-            content,
+            encoded.data if isinstance(encoded.data, bytes) else b"",
             _ACCEPTED_TYPES,
             check,
             _QUERY_RETRY_STATUSES,
             _RECORDED_ERROR_STATUSES,
             partial(is_stopped_query, query.text),
         )
-
-    def _encode_query(self, query: PreparedQuery, method: str) -> urllib.request.Request:
-        wrapper = _RequestBuilder(self.endpoint.url)
-        wrapper.setReturnFormat(JSON)
-        wrapper.setOnlyConneg(True)
-        http_method, request_method = _WRAPPER_METHODS[method]
-        wrapper.setMethod(http_method)
-        wrapper.setRequestMethod(request_method)
-        if self.endpoint.default_graph:
-            wrapper.addParameter("default-graph-uri", self.endpoint.default_graph)
-        # Set directly, because setQuery would guess the form, possibly as an update.
-        wrapper.queryString, wrapper.queryType = query.text, query.form
-        return wrapper.build_request()
+        return self._http_client.send(request)
 
     def _validate_response(self, query: PreparedQuery, columns: Sequence[str], response: HttpResponse) -> None:
         table = parse_results(response.body, self.host)
@@ -284,14 +310,6 @@ class SparqlClient:
                 f"{self.host} answered with the result of another query; check the graph's url in the world's "
                 "description."
             )
-
-
-class _RequestBuilder(SPARQLWrapper):
-    """SPARQLWrapper that returns the request, so that RecordingHttpClient sends it."""
-
-    def build_request(self) -> urllib.request.Request:
-        request: urllib.request.Request = self._createRequest()
-        return request
 
 
 _MAX_MESSAGE_LENGTH = 400

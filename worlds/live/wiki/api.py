@@ -172,6 +172,18 @@ def parse_response(response: HttpResponse, response_type: type[ResponseT]) -> Re
     raise InvalidResponse(f"{host} refused ({api_error.code}): {message[:300] or 'no reason given'}")
 
 
+def request_json(
+    http_client: RecordingHttpClient,
+    url: str,
+    parameters: Mapping[str, str | int],
+    response_type: type[ResponseT],
+) -> ResponseT:
+    """The parsed response of an api.php; SourceError for any error but a missing page."""
+    query = urlencode({**parameters, "format": "json", "formatversion": 2})
+    request = HttpRequest(f"{url}?{query}", validate_response=response_validator(response_type))
+    return parse_response(http_client.send(request), response_type)
+
+
 def response_validator(response_type: type[WikiApiResponse]) -> Callable[[HttpResponse], None]:
     """A validator for HttpRequest that accepts responses of this type only."""
 
@@ -241,13 +253,7 @@ class WikiApi:
 
     def request(self, parameters: Mapping[str, str | int], response_type: type[ResponseT]) -> ResponseT:
         """The parsed response; SourceError for any error but a missing page."""
-        query = urlencode({**parameters, "format": "json", "formatversion": 2})
-        return parse_response(
-            self._http_client.send(
-                HttpRequest(f"{self._url}?{query}", validate_response=response_validator(response_type))
-            ),
-            response_type,
-        )
+        return request_json(self._http_client, self._url, parameters, response_type)
 
     def search(self, words: str, what: str, limit: int) -> list[WikiSearchHit]:
         """The wiki's own search; `what` is title, text or nearmatch (the page with this title, ignoring case)."""

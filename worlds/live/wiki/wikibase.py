@@ -2,12 +2,11 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from urllib.parse import urlencode
 
 from showhow.worlds import terms
 from showhow.worlds.live.description import SparqlEndpoint
 from showhow.worlds.live.http.client import RecordingHttpClient
-from showhow.worlds.live.http.request import HttpRequest, get_host
+from showhow.worlds.live.http.request import get_host
 from showhow.worlds.live.sparql.entities import EntityIdMapping, iter_batches
 from showhow.worlds.live.wiki.api import (
     ResponseT,
@@ -15,8 +14,7 @@ from showhow.worlds.live.wiki.api import (
     WikibaseEntityRecord,
     WikibaseSearchResponse,
     WikiSearchResponse,
-    parse_response,
-    response_validator,
+    request_json,
 )
 from showhow.worlds.source import Entity, SourceError
 
@@ -155,10 +153,4 @@ class WikibaseApi:
         return next((title for page in pages if (title := terms.title_from_page_iri(page))), None)
 
     def _request(self, response_type: type[ResponseT], **parameters: str) -> ResponseT:
-        query = urlencode({**parameters, "format": "json", "formatversion": "2"})
-        return parse_response(
-            self._http_client.send(
-                HttpRequest(f"{self._api}?{query}", validate_response=response_validator(response_type))
-            ),
-            response_type,
-        )
+        return request_json(self._http_client, self._api, parameters, response_type)

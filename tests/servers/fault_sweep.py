@@ -7,7 +7,7 @@ Virtuoso, and a scripted model over HTTP.
 
 import sqlite3
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
@@ -21,7 +21,6 @@ from showhow.db.people import users
 from showhow.db.questions import projects
 from showhow.db.storage.schema import upgrade
 from showhow.db.traces import recording, traces
-from showhow.fewshot_library.encoder import BUNDLED_MODEL, SentenceEncoder
 from showhow.llm.client import build_chat_client
 from showhow.llm.types import ModelProfile
 from showhow.tools.registry import get_tool
@@ -30,11 +29,8 @@ from showhow.worlds.live.http.request import Access
 from showhow.worlds.live.http.response_cache import RESPONSE_CACHE_FILE
 from showhow.worlds.live.world import add_live_world
 from showhow.worlds.open import open_world
-from tests.servers import mediawiki, oxigraph, virtuoso
 from tests.servers.faults import FAULTS, Proxy, proxied
 from tests.servers.live_world import description
-from tests.servers.model import ModelServer, Says
-from tests.servers.wiki_pages import real_pages
 
 ToolCallList = tuple[tuple[str, dict[str, Any]], ...]
 TEXT_CALLS: ToolCallList = (
@@ -48,11 +44,8 @@ GRAPH_CALLS: ToolCallList = (
     ("getLabel", {"ids": ["Q120353"]}),
 )
 MODEL_CALLS: ToolCallList = (TEXT_CALLS[1], GRAPH_CALLS[1])
-CALL_LIMIT_SECONDS = 4.0
-"""Time limit of a call in this benchmark."""
 GRACE_SECONDS = 5.0
 """Seconds beyond the limit after which a step counts as lost; allows for a busy machine."""
-_MODEL_REPLY = '{"answer": "Tony Giglio", "quotes": []}'
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,49 +67,6 @@ class FaultTrial:
     seconds: float
     message: str
     problem: str
-
-
-def run_benchmark(home: Path, data: Path | None) -> Iterator[dict[str, Any]]:
-    """Number of steps tried and lost, and the longest step."""
-    if data is None:
-        return
-    with ExitStack() as opened:
-        servers = start_servers(home, data, opened)
-        trials = [
-            trial
-            for fault in FAULTS
-            for trial in sweep_fault(fault, servers, home / fault, CALL_LIMIT_SECONDS, SentenceEncoder(BUNDLED_MODEL))
-        ]
-    size = f"{len(FAULTS)} faults x {len({trial.source for trial in trials})} sources, {len(trials)} steps"
-    lost = [trial for trial in trials if trial.problem]
-    note = "; ".join(f"{trial.source}, {trial.fault}, {trial.tool}: {trial.problem}" for trial in lost[:3]) or None
-    yield {"name": "faults_tried", "size": size, "value": len(trials), "unit": "steps"}
-    yield {"name": "faults_steps_lost", "size": size, "value": len(lost), "unit": "steps", "note": note}
-    longest = max(trials, key=lambda trial: trial.seconds)
-    yield {
-        "name": "faults_longest_step",
-        "size": f"limit {CALL_LIMIT_SECONDS:g} s",
-        "value": round(longest.seconds, 2),
-        "unit": "s",
-        "note": f"{longest.source}, {longest.fault}, {longest.tool}",
-    }
-
-
-def start_servers(home: Path, data: Path, opened: ExitStack) -> SourceServers:
-    """Start servers with articles and graph of the same real world; they stop when `opened` closes."""
-    graphs = {"real": data / "world_2wiki" / "kg_full.ttl"}
-    folders = {name: home / name for name in ("mediawiki", "oxigraph", "virtuoso")}
-    for folder in folders.values():
-        folder.mkdir(parents=True)
-    wiki = opened.enter_context(mediawiki.serving(real_pages(data), folders["mediawiki"]))
-    endpoints = {
-        "oxigraph": opened.enter_context(oxigraph.serving(graphs, folders["oxigraph"])),
-        "virtuoso": opened.enter_context(virtuoso.serving(graphs, folders["virtuoso"])),
-    }
-    model = opened.enter_context(ModelServer(lambda _: Says(_MODEL_REPLY)))
-    return SourceServers(
-        wiki.api, {name: (server.url, server.graph("real")) for name, server in endpoints.items()}, model.url
-    )
 
 
 def sweep_fault(
