@@ -5,7 +5,9 @@ A new reasoner is one `ReasonerEntry` in `REASONERS`, of ours here or of another
 
 from collections.abc import Callable, Mapping
 from dataclasses import Field, dataclass, field, fields
-from typing import Any
+from math import isnan
+from types import NoneType, UnionType
+from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from showhow.db.run_spec import DEFAULT_STEP_LIMIT
 from showhow.fewshot_library.selection import SelectionConfig, SelectionError
@@ -87,6 +89,8 @@ REPLAY_CANDIDATES = 60
 """How many demonstrations replay gets, those with the most similar questions first."""
 
 
+MAX_NUMBER = 2**31 - 1
+"""The most that a number of an option may be."""
 DEFAULT_PRESET = "showhow"
 """The preset of every reasoner that sets no option."""
 
@@ -173,17 +177,50 @@ class ReasonerEntry:
         shown = [option for option in fields(self.options) if option.name not in self.hidden_options]
         return [] if self.options is AgentOptions else shown
 
+    @property
+    def option_kinds(self) -> dict[str, tuple[type[Any], bool]]:
+        """The type of each option without None, and whether it may be None."""
+        kinds = {}
+        for name, hint in get_type_hints(self.options).items():
+            members = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
+            kinds[name] = next(kind for kind in members if kind is not NoneType), NoneType in members
+        return kinds
+
+    def require_option(self, name: str, written: str) -> None:
+        """AgentOptionsError, with the option as it was written, unless the reasoner uses one of this name."""
+        if name not in self.option_names:
+            offered = f"its options are {', '.join(self.option_names)}" if self.option_names else "it has no options"
+            raise AgentOptionsError(f"{self.name} does not take {written}; {offered}")
+
     def parse_options(self, options: Mapping[str, Any]) -> Any:
         """Build the options' dataclass; AgentOptionsError for an unknown name or an invalid value."""
-        names = [option.name for option in fields(self.options)]
-        if unknown := sorted(options.keys() - set(names)):
-            offered = f"there are {', '.join(names)}" if names else f"{self.name} has no options"
-            raise AgentOptionsError(f"there is no option {unknown[0]!r}; {offered}")
+        kinds = self.option_kinds
+        for name, value in options.items():
+            if name not in kinds:
+                self.require_option(name, repr(name))
+            kind, is_optional = kinds[name]
+            if value is not None or not is_optional:
+                _check_value(name, value, kind)
         return self.options(**options)
 
     def selection_config(self, options: Mapping[str, Any]) -> SelectionConfig:
         """Return how demonstrations are selected for the reasoner with these options."""
         return self.select(self.parse_options(options))
+
+
+def _check_value(name: str, value: Any, kind: type[Any]) -> None:
+    """AgentOptionsError for a value of another type than a plain option's, and for a number beyond all use."""
+    is_whole = isinstance(value, int) and not isinstance(value, bool)
+    fits, expected = {
+        bool: (isinstance(value, bool), "yes or no"),
+        int: (is_whole, "a whole number"),
+        float: (is_whole or (isinstance(value, float) and not isnan(value)), "a number"),
+        str: (isinstance(value, str), "a text"),
+    }.get(kind, (True, ""))
+    if fits and kind in (int, float) and abs(value) > MAX_NUMBER:
+        fits, expected = False, f"at most {MAX_NUMBER:,}"
+    if not fits:
+        raise AgentOptionsError(f"{name} is {value!r}; it must be {expected}")
 
 
 _ENTRIES = (
