@@ -63,7 +63,7 @@ from showhow.reasoners.geek.agent import Geek, GeekOptions
 from showhow.reasoners.geek.skills import CONCLUDE, DECOMPOSE, EXTRACT, NEEDS_RETRIEVAL, NEXT_ACTION, SELF_ANSWER
 from showhow.reasoners.humaniq.agent import HumanIQ
 from showhow.reasoners.humaniq.late_fusion import LateFusion
-from showhow.reasoners.humaniq.options import AgentOptions, AgentOptionsError
+from showhow.reasoners.humaniq.options import OPTION_CHOICES, AgentOptions, AgentOptionsError, list_selections
 from showhow.reasoners.pdrr.agent import Pdrr, PdrrOptions
 from showhow.reasoners.pdrr.skills import (
     ANSWER_TRIPLES,
@@ -154,7 +154,7 @@ class ReasonerEntry:
     @property
     def option_names(self) -> list[str]:
         """The names of the options that the reasoner uses."""
-        return [option.name for option in fields(self.options) if option.name not in self.hidden_options]
+        return [option.name for option in self.own_options]
 
     def apply_preset(self, name: str, options: Mapping[str, Any]) -> dict[str, Any]:
         """The options of a preset, replaced by those that are given; AgentOptionsError for an unknown preset."""
@@ -173,9 +173,15 @@ class ReasonerEntry:
 
     @property
     def own_options(self) -> list[Field[Any]]:
-        """The options of a reasoner that has others than those of HumanIQ's agents."""
-        shown = [option for option in fields(self.options) if option.name not in self.hidden_options]
-        return [] if self.options is AgentOptions else shown
+        """The fields of the options that the reasoner uses."""
+        return [option for option in fields(self.options) if option.name not in self.hidden_options]
+
+    def list_choices(self, option: Field[Any]) -> Mapping[str, str]:
+        """The values of an option whose values are fixed, with their descriptions."""
+        if option.name == "selection" and self.options is AgentOptions:
+            return list_selections()
+        shared = OPTION_CHOICES if self.options is AgentOptions else {}
+        return option.metadata.get("choices") or shared.get(option.name, {})
 
     @property
     def option_kinds(self) -> dict[str, tuple[type[Any], bool]]:

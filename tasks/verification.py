@@ -104,8 +104,6 @@ class AskedRun:
 
 def verify(services: Services, request: VerifyQuestions) -> AskedRun:
     """Ask the questions of a project or a world; the same request again continues an interrupted verification."""
-    if (request.project is None) == (request.world is None):
-        raise TaskError("name a project with --project or a world with --world, or a verification with --again")
     project = add_world_project(services, str(request.world)).name if request.project is None else request.project
     spec = request.sample.choose(build_spec(services, request.method, request.limits.build()))
     run = start_verification(services, project, spec.replace(repetitions=request.repetitions))

@@ -83,6 +83,10 @@ def verify(arguments: VerifyArguments, *, as_json: AsJson = False) -> None:
                 name_run(session, load_run(services, former.go_on).id, title=request.name, note=request.note)
         asked = tasks.continue_run(services, ContinueRun(run=former.go_on, **how))
         print_asked(services, asked, as_json=as_json)
+    elif (request.project is None) == (request.world is None):
+        raise typer.BadParameter(
+            "name a project with --project or a world with --world, or a verification with --again"
+        )
     else:
         print_asked(services, tasks.verify(services, request), as_json=as_json)
 
