@@ -478,7 +478,7 @@ REASONERS = Registry(
     ReasonerEntry,
     _ENTRIES,
     raises=(ReasonerError, AgentOptionsError, SelectionError, ChatError, ToolError, SourceError),
-    check=lambda entry: (entry.own_options, entry.selection_config({})),
+    check=lambda entry: [entry.selection_config(values) for values in ({}, *entry.presets.values())],
 )
 
 
