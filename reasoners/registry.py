@@ -192,18 +192,18 @@ class ReasonerEntry:
             kinds[name] = next(kind for kind in members if kind is not NoneType), NoneType in members
         return kinds
 
-    def require_option(self, name: str, written: str) -> None:
-        """AgentOptionsError, with the option as it was written, unless the reasoner uses one of this name."""
+    def require_option(self, name: str, problem: str = "") -> None:
+        """AgentOptionsError, by default that there is no such option, unless the reasoner uses one of this name."""
         if name not in self.option_names:
-            offered = f"its options are {', '.join(self.option_names)}" if self.option_names else "it has no options"
-            raise AgentOptionsError(f"{self.name} does not take {written}; {offered}")
+            options = f"its options are {', '.join(self.option_names)}" if self.option_names else "it has no options"
+            raise AgentOptionsError(f"{problem or f'there is no option {name!r} of {self.name}'}; {options}")
 
     def parse_options(self, options: Mapping[str, Any]) -> Any:
         """Build the options' dataclass; AgentOptionsError for an unknown name or an invalid value."""
         kinds = self.option_kinds
         for name, value in options.items():
             if name not in kinds:
-                self.require_option(name, repr(name))
+                self.require_option(name)
             kind, is_optional = kinds[name]
             if value is not None or not is_optional:
                 _check_value(name, value, kind)

@@ -168,26 +168,28 @@ def require_demonstrations(services: Services, spec: RunSpec) -> None:
 
 def _read_values(entry: ReasonerEntry, method: Method) -> dict[str, Any]:
     """The options of the method by name; AgentOptionsError in the user's words for one that the reasoner lacks."""
-    given = {name: (repr(name), value) for name, value in method.values.items()}
-    given |= dict(_read_option(entry, text) for text in method.options)
-    given |= {"k": ("-k", method.k)} if method.k is not None else {}
-    given |= {"selection": (f"--mode {method.mode}", method.mode)} if method.mode is not None else {}
-    for name, (written, _) in given.items():
-        entry.require_option(name, written)
-    return {name: value for name, (_, value) in given.items()}
+    for name in method.values:
+        entry.require_option(name)
+    values = dict(method.values) | dict(_read_option(entry, text) for text in method.options)
+    shorthands = (("k", "-k", method.k), ("selection", f"--mode {method.mode}", method.mode))
+    for name, written, value in shorthands:
+        if value is not None:
+            entry.require_option(name, f"{entry.name} does not take {written}")
+            values[name] = value
+    return values
 
 
-def _read_option(entry: ReasonerEntry, text: str) -> tuple[str, tuple[str, Any]]:
+def _read_option(entry: ReasonerEntry, text: str) -> tuple[str, Any]:
     name, equals, value = text.partition("=")
-    if not equals:
-        raise AgentOptionsError(f"--option {text} has no value; write it as NAME=VALUE")
     written = f"--option {text}"
-    entry.require_option(name, written)
+    if not equals:
+        raise AgentOptionsError(f"{written} has no value; write it as NAME=VALUE")
+    entry.require_option(name, f"{entry.name} does not take {written}")
     kind, is_optional = entry.option_kinds[name]
     if is_optional and value.lower() == "none":
-        return name, (written, None)
+        return name, None
     try:
-        return name, (written, _BOOLEANS[value.lower()] if kind is bool else kind(value))
+        return name, _BOOLEANS[value.lower()] if kind is bool else kind(value)
     except (KeyError, ValueError, TypeError) as error:
         expected = "yes or no" if kind is bool else "a whole number" if kind is int else "a number"
         raise AgentOptionsError(f"{written} is invalid: {name} takes {expected}") from error
