@@ -11,7 +11,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -143,17 +142,15 @@ class JobRegistry:
         kind: str,
         name: str,
         activity: str,
-        call: str | Sequence[str],
+        call: str,
         scratch: ScratchFolder | None = None,
         *,
         person_id: UUID | None,
     ) -> Job:
-        """Run the call of a task as this person; raises JobError if a job of that kind and name is running.
+        """Run what `tasks.task.dump_call` wrote as this person; JobError if a job of that kind and name is running.
 
-        `call` is what `tasks.task.dump_call` wrote, or the words of a verb. Without a person it may do everything, as
-        the command line.
+        Without a person it may do everything, as the command line.
         """
-        words, sent = (["job"], call) if isinstance(call, str) else (call, "")
         person = [] if person_id is None else [f"--person={person_id}"]
         with self._lock:
             existing_job = self._jobs.get((kind, name))
@@ -162,7 +159,7 @@ class JobRegistry:
             environment, held = open_held_variables(read_environment())
             try:
                 process = subprocess.Popen(  # noqa: S603 - our own command line, no shell
-                    [sys.executable, "-P", "-c", _ENTRY_POINT, "--json-progress", *person, *words],
+                    [sys.executable, "-P", "-c", _ENTRY_POINT, "--json-progress", *person, "job"],
                     stdin=subprocess.PIPE,
                     stdout=subprocess.DEVNULL,
                     stderr=subprocess.PIPE,
@@ -178,7 +175,7 @@ class JobRegistry:
                 os.close(held)
             assert process.stdin is not None  # noqa: S101 - tells the type checker that it is a pipe
             with suppress(BrokenPipeError), process.stdin as stdin:
-                stdin.write(sent)
+                stdin.write(call)
             job = self._jobs[kind, name] = Job(kind, name, activity, process, scratch)
         Thread(target=job.read_progress, daemon=True).start()
         return job

@@ -2,7 +2,6 @@
 
 import ast
 from collections.abc import Iterator
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -102,7 +101,8 @@ def _write_reasoners() -> Iterator[str]:
     for entry in REASONERS.values():
         yield f"## {entry.name}\n\n{entry.label}: {entry.description}.\n"
         yield f"- Cost: {entry.cost}\n- Needs: {entry.needs}"
-        options = [field.name for field in fields(entry.options) if field.name not in entry.hidden_options]
-        if options:
-            yield f"- Options: {', '.join(f'`{name}`' for name in options)}"
+        if entry.option_names:
+            yield f"- Options: {', '.join(f'`{name}`' for name in entry.option_names)}"
+        for preset, values in entry.presets.items():
+            yield f"- Preset `{preset}`: {', '.join(f'`{name}={value}`' for name, value in values.items())}"
         yield ""

@@ -89,6 +89,8 @@ class RunSpec(StoredValue):
     reasoner: str = ""
     options: dict[str, Any] = {}
     """The values of the reasoner's options (reasoners/registry.py) that are not their defaults."""
+    preset: str | None = None
+    """The name of the preset that set those of the options that nobody gave; None for none."""
     library: str | None = None
     """The library version of the demonstrations as NAME:NUMBER; before the start, None for the default library."""
     profile: dict[str, Any] | None = None
@@ -132,7 +134,7 @@ class RunSpec(StoredValue):
     @property
     def method(self) -> "RunSpec":
         """The same way of answering, for another run."""
-        names = ("reasoner", "options", "library", "skills", "person_skills", "limits")
+        names = ("reasoner", "options", "preset", "library", "skills", "person_skills", "limits")
         profile = None if self.profile is None else {"name": self.profile_name}
         return RunSpec(profile=profile, **{name: getattr(self, name) for name in names})
 

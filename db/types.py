@@ -177,16 +177,21 @@ def check_storable_json(value: Any) -> None:
 def _measure_storable_json(value: Any) -> int:
     """Return the number of characters of all texts and keys; UnstorableValue for a value that cannot be stored."""
     if isinstance(value, str):
-        check_storable_text(value)
+        # A question may have thousands of texts; a call for each takes most of the time of an evaluation's start.
+        if len(value) > MAX_TEXT_CHARACTERS or "\0" in value or not value.isascii():
+            check_storable_text(value)
         return len(value)
+    length = 0
     if isinstance(value, dict):
-        for key in value:
+        for key, inner in value.items():
             if not isinstance(key, str):
                 raise UnstorableValue(f"the data has the key {key!r}, which is not text and would be returned as text")
-            check_storable_text(key)
-        return sum(len(key) + _measure_storable_json(inner) for key, inner in value.items())
+            length += _measure_storable_json(key) + _measure_storable_json(inner)
+        return length
     if isinstance(value, list):
-        return sum(map(_measure_storable_json, value))
+        for inner in value:
+            length += _measure_storable_json(inner)
+        return length
     if isinstance(value, float) and value - value != 0:
         raise UnstorableValue(f"the data has the number {value}, which JSON cannot represent; leave it out")
     if value is not None and not isinstance(value, bool | int | float):

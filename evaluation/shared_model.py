@@ -65,6 +65,7 @@ class TotalLimits:
         None,
         "Send no request that could make all questions together cost more US dollars; one whose reply is lost "
         "counts with the most that it can cost.",
+        label="Stop after (US dollars)",
         flag="--most-money",
         minimum=0,
     )

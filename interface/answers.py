@@ -72,6 +72,7 @@ def ask(  # noqa: PLR0913 - those of the verb
     world: World | str | None = None,
     project: str | None = None,
     reasoner: str | None = None,
+    preset: str | None = None,
     model: Any = None,
     library: Library | str | None = None,
     limits: RunLimits | None = None,
@@ -84,8 +85,9 @@ def ask(  # noqa: PLR0913 - those of the verb
     `reasoner` is a name of `showhow ask --help`: by default replay, which needs no model, or humaniq with one. `model`
     is a chat model of LangChain, a function from messages of OpenAI's API to a text or message (with a parameter
     `tools` it gets their definitions), or the name of a profile. `library` is one of the home, by default `default`, if
-    there is one. `options` are the reasoner's own, such as k and selection. `on_step` is called with each step as it
-    begins and ends. A question without an answer is no error: `failure` says why.
+    there is one. `options` are the reasoner's own, such as k and selection; `preset` names a set of them, such as
+    published, which they replace. `on_step` is called with each step as it begins and ends. A question without an
+    answer is no error: `failure` says why.
 
     >>> answer = ask("Why is the sky blue?", world=world, library=library)
     >>> answer.ending, answer.text
@@ -96,7 +98,7 @@ def ask(  # noqa: PLR0913 - those of the verb
     )
     services = chosen_home.services
     name = choose_world(chosen_home, world, project)
-    spec = choose_spec(chosen_home, reasoner, model, library, options, limits)
+    spec = choose_spec(chosen_home, reasoner, preset, model, library, options, limits)
     notation = find_project_notation(services.database, project)
     request = AskRequest(question, name or NO_WORLD, spec.replace(date_notation=notation or None), project)
     run = begin_run(services, request, RunControl())

@@ -72,6 +72,7 @@ def evaluate(  # noqa: PLR0913 - those of the verb
     project: str | None = None,
     questions: "Iterable[Mapping[str, Any]] | pd.DataFrame | str | Path | None" = None,
     reasoner: str | None = None,
+    preset: str | None = None,
     model: Any = None,
     library: Library | str | None = None,
     skills: str = MODEL_SKILLS,
@@ -89,10 +90,11 @@ def evaluate(  # noqa: PLR0913 - those of the verb
 
     The questions are those of a project, those that a world was generated with, or `questions` about a world: a file in
     any format that `showhow questions import` reads, or mappings with question, answer or answers, and maybe id and
-    kind (a frame too). `limit` takes a sample, evenly over their kinds, which `seed` decides. `reasoner`, `model`,
-    `library` and `options` are those of `ask`; `skills` is what replies to the skills of a reasoner, if not its model.
-    `limits` are those of each question, `total` of all together. `on_progress` gets how many are done, and of how many.
-    ShowhowError if the server of the model failed; what is stored then is continued by `showhow verify --go-on`.
+    kind (a frame too). `limit` takes a sample, evenly over their kinds, which `seed` decides. `reasoner`, `preset`,
+    `model`, `library` and `options` are those of `ask`; `skills` is what replies to the skills of a reasoner, if not
+    its model. `limits` are those of each question, `total` of all together. `on_progress` gets how many are done, and
+    of how many. ShowhowError if the server of the model failed; what is stored then is continued by `showhow verify
+    --go-on`.
 
     >>> result = evaluate(world=world, library=library, limit=3)
     >>> result.figures["questions"], len(result.scores)
@@ -103,7 +105,7 @@ def evaluate(  # noqa: PLR0913 - those of the verb
     )
     services = chosen_home.services
     name = choose_world(chosen_home, world, project)
-    spec = choose_spec(chosen_home, reasoner, model, library, options, limits, skills)
+    spec = choose_spec(chosen_home, reasoner, preset, model, library, options, limits, skills)
     if questions is not None:
         if name is None:
             raise ShowhowError("questions of your own are asked in a world: name one in place of the project")

@@ -5,7 +5,9 @@ A new reasoner is one `ReasonerEntry` in `REASONERS`, of ours here or of another
 
 from collections.abc import Callable, Mapping
 from dataclasses import Field, dataclass, field, fields
-from typing import Any
+from math import isnan
+from types import NoneType, UnionType
+from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from showhow.db.run_spec import DEFAULT_STEP_LIMIT
 from showhow.fewshot_library.selection import SelectionConfig, SelectionError
@@ -61,7 +63,7 @@ from showhow.reasoners.geek.agent import Geek, GeekOptions
 from showhow.reasoners.geek.skills import CONCLUDE, DECOMPOSE, EXTRACT, NEEDS_RETRIEVAL, NEXT_ACTION, SELF_ANSWER
 from showhow.reasoners.humaniq.agent import HumanIQ
 from showhow.reasoners.humaniq.late_fusion import LateFusion
-from showhow.reasoners.humaniq.options import AgentOptions, AgentOptionsError
+from showhow.reasoners.humaniq.options import OPTION_CHOICES, AgentOptions, AgentOptionsError, list_selections
 from showhow.reasoners.pdrr.agent import Pdrr, PdrrOptions
 from showhow.reasoners.pdrr.skills import (
     ANSWER_TRIPLES,
@@ -87,6 +89,8 @@ REPLAY_CANDIDATES = 60
 """How many demonstrations replay gets, those with the most similar questions first."""
 
 
+MAX_NUMBER = 2**31 - 1
+"""The most that a number of an option may be."""
 DEFAULT_PRESET = "showhow"
 """The preset of every reasoner that sets no option."""
 
@@ -150,7 +154,7 @@ class ReasonerEntry:
     @property
     def option_names(self) -> list[str]:
         """The names of the options that the reasoner uses."""
-        return [option.name for option in fields(self.options) if option.name not in self.hidden_options]
+        return [option.name for option in self.own_options]
 
     def apply_preset(self, name: str, options: Mapping[str, Any]) -> dict[str, Any]:
         """The options of a preset, replaced by those that are given; AgentOptionsError for an unknown preset."""
@@ -169,21 +173,60 @@ class ReasonerEntry:
 
     @property
     def own_options(self) -> list[Field[Any]]:
-        """The options of a reasoner that has others than those of HumanIQ's agents."""
-        shown = [option for option in fields(self.options) if option.name not in self.hidden_options]
-        return [] if self.options is AgentOptions else shown
+        """The fields of the options that the reasoner uses."""
+        return [option for option in fields(self.options) if option.name not in self.hidden_options]
+
+    def list_choices(self, option: Field[Any]) -> Mapping[str, str]:
+        """The values of an option whose values are fixed, with their descriptions."""
+        if option.name == "selection" and self.options is AgentOptions:
+            return list_selections()
+        shared = OPTION_CHOICES if self.options is AgentOptions else {}
+        return option.metadata.get("choices") or shared.get(option.name, {})
+
+    @property
+    def option_kinds(self) -> dict[str, tuple[type[Any], bool]]:
+        """The type of each option without None, and whether it may be None."""
+        kinds = {}
+        for name, hint in get_type_hints(self.options).items():
+            members = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
+            kinds[name] = next(kind for kind in members if kind is not NoneType), NoneType in members
+        return kinds
+
+    def require_option(self, name: str, problem: str = "") -> None:
+        """AgentOptionsError, by default that there is no such option, unless the reasoner uses one of this name."""
+        if name not in self.option_names:
+            options = f"its options are {', '.join(self.option_names)}" if self.option_names else "it has no options"
+            raise AgentOptionsError(f"{problem or f'there is no option {name!r} of {self.name}'}; {options}")
 
     def parse_options(self, options: Mapping[str, Any]) -> Any:
         """Build the options' dataclass; AgentOptionsError for an unknown name or an invalid value."""
-        names = [option.name for option in fields(self.options)]
-        if unknown := sorted(options.keys() - set(names)):
-            offered = f"there are {', '.join(names)}" if names else f"{self.name} has no options"
-            raise AgentOptionsError(f"there is no option {unknown[0]!r}; {offered}")
+        kinds = self.option_kinds
+        for name, value in options.items():
+            if name not in kinds:
+                self.require_option(name)
+            kind, is_optional = kinds[name]
+            if value is not None or not is_optional:
+                _check_value(name, value, kind)
         return self.options(**options)
 
     def selection_config(self, options: Mapping[str, Any]) -> SelectionConfig:
         """Return how demonstrations are selected for the reasoner with these options."""
         return self.select(self.parse_options(options))
+
+
+def _check_value(name: str, value: Any, kind: type[Any]) -> None:
+    """AgentOptionsError for a value of another type than a plain option's, and for a number beyond all use."""
+    is_whole = isinstance(value, int) and not isinstance(value, bool)
+    fits, expected = {
+        bool: (isinstance(value, bool), "yes or no"),
+        int: (is_whole, "a whole number"),
+        float: (is_whole or (isinstance(value, float) and not isnan(value)), "a number"),
+        str: (isinstance(value, str), "a text"),
+    }.get(kind, (True, ""))
+    if fits and kind in (int, float) and abs(value) > MAX_NUMBER:
+        fits, expected = False, f"at most {MAX_NUMBER:,}"
+    if not fits:
+        raise AgentOptionsError(f"{name} is {value!r}; it must be {expected}")
 
 
 _ENTRIES = (
@@ -435,7 +478,7 @@ REASONERS = Registry(
     ReasonerEntry,
     _ENTRIES,
     raises=(ReasonerError, AgentOptionsError, SelectionError, ChatError, ToolError, SourceError),
-    check=lambda entry: (entry.own_options, entry.selection_config({})),
+    check=lambda entry: [entry.selection_config(values) for values in ({}, *entry.presets.values())],
 )
 
 

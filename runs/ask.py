@@ -185,11 +185,13 @@ def record_model_calls(services: Services, task: Task, steps: StoreRecorder, lea
 def begin_run(services: Services, request: AskRequest, control: RunControl | None = None) -> ActiveRun:
     """Store the question with a new run and trace; raises one of ASK_ERRORS if it cannot be asked."""
     build_reasoner(request.spec)
+    text = request.question.strip()
+    if not any(map(str.isalnum, text)):
+        raise ReasonerError(f"the question is {text!r}, which has no word; write a question")
     with services.database.read() as session:
         asked = projects.asked_questions_project(session, request.world, request.project)
     read_world_metadata(services.settings.worlds_folder, asked.world)
     run = build_run(services, request.spec, name=ASK_RUN_NAME, project=asked)
-    text = request.question.strip()
     question = FreeQuestion(" ".join(text.split()) if request.project is None else text)
     with services.database.begin() as session:
         project = projects.collect_asked_questions(session, asked)

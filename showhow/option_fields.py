@@ -31,6 +31,8 @@ class OptionNote:
     """Values that a form offers; it also takes others."""
     flag: str = ""
     """The option of the verb, where it is not the name with dashes."""
+    metavar: str = ""
+    """What stands for its value in the help of the verb, where it is not the type."""
     is_argument: bool = False
     """Whether verbs take it by its place."""
 

@@ -4,13 +4,14 @@ import logging
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from threading import Event
 from types import FrameType
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
-from showhow.app.cli.options import LimitOptions, MethodArguments, parse_spec, with_options
+from showhow.app.cli.drawn_options import draw_options
 from showhow.app.cli.output import AsJson, CommandError, emit
 from showhow.app.services import current_services
 from showhow.db.models import Step
@@ -19,9 +20,11 @@ from showhow.db.traces.trace_record import TraceRecord
 from showhow.db.traces.traces import load_trace
 from showhow.db.unanswerable import read_unanswerable
 from showhow.evaluation.scoring.answer_notation import find_project_notation
+from showhow.option_fields import group, option
 from showhow.reasoners.registry import default_reasoner
 from showhow.runs.ask import ASK_ERRORS, AskRequest, begin_run
 from showhow.runs.runner import RunControl
+from showhow.tasks.method import Method, QuestionLimits, build_spec
 from showhow.tasks.progress import print_progress
 from showhow.worlds.open import NO_WORLD
 
@@ -29,32 +32,34 @@ MAX_OBSERVATION_CHARACTERS = 160
 """Characters of an observation that are printed while the run goes on."""
 
 
-@with_options
-def ask(  # noqa: PLR0913 - every option of the verb is one parameter
-    question: Annotated[str, typer.Argument(help="The question.")],
-    *,
-    world: Annotated[str | None, typer.Option(help="The world to answer it in; see `showhow world list`.")] = None,
-    project: Annotated[
-        str | None, typer.Option(help="The project whose world, tools, instruction and answer format apply.")
-    ] = None,
-    method: MethodArguments,
-    limits: LimitOptions,
-    as_json: AsJson = False,
-) -> None:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AskQuestion:
+    """A question, where it is asked, and how it is answered."""
+
+    question: str = option(help="The question.", is_argument=True)
+    world: str | None = option(None, "The world to answer it in; see `showhow world list`.")
+    project: str | None = option(None, "The project whose world, tools, instruction and answer format apply.")
+    method: Method = group(Method, "Reasoner and model")
+    limits: QuestionLimits = group(QuestionLimits, "Limits of each question")
+
+
+@draw_options
+def ask(asked: AskQuestion, *, as_json: AsJson = False) -> None:
     """Have a reasoner answer a question: steps on stderr as they happen, the answer on stdout; Ctrl+C stops it."""
+    world, project = asked.world, asked.project
     if (world is None) == (project is None):
         raise typer.BadParameter("name either --world or --project.")
     services = current_services()
-    if method.reasoner is None:
+    if asked.method.reasoner is None:
         entry = default_reasoner(has_model=bool(services.model_profiles()))
         choice = f"the reasoner is {entry.name}"
         reason = choice if entry.needs_model else f"no model is set up, so {choice}"
         print_progress(f"{reason}; --reasoner chooses another one")
-    spec = parse_spec(services, method, limits)
+    spec = build_spec(services, asked.method, asked.limits.build())
     notation = find_project_notation(services.database, project)
     if notation is not None:
         print_progress(f"an answer that is a day is stored as those of {project}: {notation}")
-    request = AskRequest(question, world or NO_WORLD, spec.replace(date_notation=notation), project)
+    request = AskRequest(asked.question, world or NO_WORLD, spec.replace(date_notation=notation), project)
     control = RunControl()
     try:
         with _stop_on_interrupt(control.stop), _print_waits():

@@ -4,20 +4,13 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import nullcontext
+from dataclasses import dataclass
 from threading import Event
 from typing import Annotated, Any
 
 import typer
 
-from showhow.app.cli.options import (
-    ConcurrencyOption,
-    LimitOptions,
-    PlayedMethodArguments,
-    SampleOptions,
-    TotalOptions,
-    parse_spec,
-    with_options,
-)
+from showhow.app.cli.drawn_options import draw_options
 from showhow.app.cli.output import CommandError, emit
 from showhow.app.services import current_services
 from showhow.db.models import Run
@@ -33,8 +26,10 @@ from showhow.evaluation.scoring.scoring import (
     summarize_scores,
     summarize_usage,
 )
+from showhow.evaluation.shared_model import TotalLimits
 from showhow.evaluation.value_format import format_seconds
 from showhow.evaluation.verification.verify import (
+    DEFAULT_CONCURRENCY,
     Execution,
     ExecutionOptions,
     NoQuestion,
@@ -43,9 +38,10 @@ from showhow.evaluation.verification.verify import (
     open_temporary_store,
     start_verification,
 )
-from showhow.runs.preparation import find_entry, find_library
+from showhow.option_fields import group, option
+from showhow.runs.budget import MAX_CONCURRENT_QUESTIONS
 from showhow.runs.services import Services
-from showhow.settings import DEFAULT_LIBRARY
+from showhow.tasks.method import PlayedMethod, QuestionLimits, Sample, build_spec, require_demonstrations
 from showhow.tasks.progress import print_count, print_progress
 from showhow.tasks.task import fail_on_interrupt
 
@@ -54,23 +50,29 @@ MAX_REASONS = 5
 """The most frequent reasons of failure, and of refusal, that are printed."""
 
 
-@with_options
-def evaluate(  # noqa: PLR0913 - every option of the verb is one parameter
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EvaluateQuestions:
+    """Questions with gold answers, how they are answered, and whether the run is kept."""
+
+    world: str | None = option(None, "Ask the questions of this generated world.")
+    project: str | None = option(None, "Ask the questions of this project, in its world.")
+    method: PlayedMethod = group(PlayedMethod, "Reasoner and model")
+    sample: Sample = group(Sample, "Choice of questions")
+    limits: QuestionLimits = group(QuestionLimits, "Limits of each question")
+    totals: TotalLimits = group(TotalLimits, "Limits of all questions together")
+    at_once: int = option(
+        DEFAULT_CONCURRENCY, "Number of questions answered in parallel.", minimum=1, maximum=MAX_CONCURRENT_QUESTIONS
+    )
+    keep: bool = option(
+        default=False,
+        help="Store the run with its traces and scores as a verification, for the pages Verify and Compare.",
+    )
+
+
+@draw_options
+def evaluate(
+    request: EvaluateQuestions,
     *,
-    world: Annotated[str | None, typer.Option(help="Ask the questions of this generated world.")] = None,
-    project: Annotated[str | None, typer.Option(help="Ask the questions of this project, in its world.")] = None,
-    method: PlayedMethodArguments,
-    sample: SampleOptions,
-    limits: LimitOptions,
-    totals: TotalOptions,
-    at_once: ConcurrencyOption = 2,
-    keep: Annotated[
-        bool,
-        typer.Option(
-            "--keep",
-            help="Store the run with its traces and scores as a verification, for the pages Verify and Compare.",
-        ),
-    ] = False,
     as_json: Annotated[
         bool, typer.Option("--json", help=f"Print JSON with the model, its usage, {', '.join(METRICS)}.")
     ] = False,
@@ -80,15 +82,15 @@ def evaluate(  # noqa: PLR0913 - every option of the verb is one parameter
     Questions that a limit or the server of the model left unfinished are counted as left, not as failed; the exit
     status is then 1.
     """
-    services, started = current_services(), time.monotonic()
-    spec = sample.choose(parse_spec(services, method, limits))
+    services, started, keep = current_services(), time.monotonic(), request.keep
+    spec = request.sample.choose(build_spec(services, request.method, request.limits.build()))
     with nullcontext(services) if keep else open_temporary_store(services) as recording:
-        run = _start_run(services, recording, world, project, spec)
+        run = _start_run(services, recording, request.world, request.project, spec)
         how_to_continue = "its results are not stored, and --keep would store them"
         if keep:
             print_progress(f"the answers are stored in verification {run.id}")
             how_to_continue = f"`showhow verify --go-on {run.id}` continues it"
-        options = ExecutionOptions(at_once, totals.build(), on_note=print_progress)
+        options = ExecutionOptions(request.at_once, request.totals, on_note=print_progress)
         execution = Execution(recording, run.id, options, Event())
         with fail_on_interrupt(f"The evaluation was stopped; {how_to_continue}."):
             scores = list(_count_results(execution))
@@ -104,16 +106,6 @@ def evaluate(  # noqa: PLR0913 - every option of the verb is one parameter
         raise CommandError(f"{left:,} questions are left: {execution.reason}; {how_to_continue}")
 
 
-def _require_library(services: Services, spec: RunSpec) -> None:
-    """CommandError for a reasoner that does nothing without demonstrations, and has none."""
-    entry = find_entry(spec)
-    if entry.uses_demonstrations and not entry.needs_model and find_library(services, spec) is None:
-        raise CommandError(
-            f"{spec.reasoner} follows demonstrations, and there is no library {DEFAULT_LIBRARY!r}: run "
-            "showhow setup, or name another library with --library (showhow library list shows them)"
-        )
-
-
 def _start_run(services: Services, recording: Services, world: str | None, project: str | None, spec: RunSpec) -> Run:
     """Start a run over the questions of a project, or of a world, in the store where it is recorded."""
     if (world is None) == (project is None):
@@ -126,7 +118,7 @@ def _start_run(services: Services, recording: Services, world: str | None, proje
                 raise CommandError(f"there is no project {project!r}")
         if recording is not services:
             copy_project(services, recording, project)
-    _require_library(services, spec)
+    require_demonstrations(services, spec)
     try:
         return start_verification(recording, project, spec, goes_on=False)
     except NoQuestion as error:
@@ -147,12 +139,12 @@ def _count_results(execution: Execution) -> Iterator[QuestionScore]:
 
 
 def _result_lines(summary: dict[str, Any]) -> Iterator[str]:
-    for name, group in (*summary["by_kind"].items(), ("all", summary)):
+    for name, scores in (*summary["by_kind"].items(), ("all", summary)):
         yield (
-            f"{format_means(group, decimals=3)}, F1 (answered only) {_format_score(group['f1_answered'])}  "
-            f"{group['answered'] - group['cannot_be_answered']:4,} answered, "
-            f"{group['cannot_be_answered']:4,} cannot be answered, {group['refused']:4,} refused, "
-            f"{group['failed']:4,} failed of {group['questions']:4,}  {name}"
+            f"{format_means(scores, decimals=3)}, F1 (answered only) {_format_score(scores['f1_answered'])}  "
+            f"{scores['answered'] - scores['cannot_be_answered']:4,} answered, "
+            f"{scores['cannot_be_answered']:4,} cannot be answered, {scores['refused']:4,} refused, "
+            f"{scores['failed']:4,} failed of {scores['questions']:4,}  {name}"
         )
     for reason, count in list(summary["refusals"].items())[:MAX_REASONS]:
         yield f"{count:4,} refused: {reason}"

@@ -7,7 +7,6 @@ from typing import Annotated, Any
 import typer
 
 from showhow.app.cli.drawn_options import draw_options
-from showhow.app.cli.options import LibraryReferenceArgument
 from showhow.app.cli.output import AsJson, CommandError, emit
 from showhow.app.cli.removals import add_removal_commands
 from showhow.app.cli.traces import emit_losses
@@ -42,6 +41,7 @@ from showhow.tasks.library import FreezeLibrary
 from showhow.tasks.task import fail_on_interrupt
 from showhow.tasks.trace_export import ExportTraces
 
+LibraryReferenceArgument = Annotated[str, typer.Argument(help="NAME for its latest version, NAME:NUMBER for another.")]
 _DISTANCE_HELP = next(entry.help for entry in list_options(SelectionConfig) if entry.name == "distance")
 MAX_LISTED_SEQUENCES = 20
 """Sequences of the map that are printed; --json prints all."""

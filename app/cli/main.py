@@ -53,6 +53,7 @@ VERBS = {
         "showhow.app.cli.runs:app", "List, show, pause, continue and compare runs, and exchange them as logs."
     ),
     "reasoners": Verb("showhow.app.cli.reasoners:app", "List the reasoners, and show the options of one."),
+    "repair": Verb("showhow.app.cli.repair:app", "List failures that wait for a repair, and ask repaired ones again."),
     "worker": Verb("showhow.app.cli.verify:worker", "Work on shared verifications, as one of any number of machines."),
     "score": Verb("showhow.app.cli.score:score", "Score a file of predictions by a metric of its data set."),
     "users": Verb("showhow.app.cli.users:app", "List people and change their roles."),

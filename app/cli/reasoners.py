@@ -1,14 +1,13 @@
 """`showhow reasoners list | show NAME`: the methods that answer questions, and the options of each."""
 
-from dataclasses import MISSING, fields
+from dataclasses import MISSING
 from typing import Annotated, Any
 
 import typer
 
 from showhow.app.cli.output import AsJson, CommandError, emit
 from showhow.app.field_docstrings import read_field_docstrings
-from showhow.reasoners.humaniq.options import OPTION_CHOICES, AgentOptions
-from showhow.reasoners.registry import REASONERS, ReasonerEntry, UnknownReasoner, find_reasoner
+from showhow.reasoners.registry import DEFAULT_PRESET, REASONERS, ReasonerEntry, UnknownReasoner, find_reasoner
 
 app = typer.Typer(no_args_is_help=True, help="List the reasoners, and show the options of one.")
 
@@ -32,15 +31,19 @@ def show(
         raise CommandError(str(error)) from error
     options = _list_options(entry)
     skills = [skill.name for skill in entry.skills]
-    described = _describe(entry) | {"skills": skills, "options": options}
+    presets: dict[str, Any] = {DEFAULT_PRESET: {}} | {name: dict(values) for name, values in entry.presets.items()}
+    described = _describe(entry) | {"skills": skills, "presets": presets, "options": options}
     lines = [f"{entry.label}: {entry.description}"]
     lines += [f"costs {entry.cost}"] if entry.cost else []
     lines += [f"needs {entry.needs}"] if entry.needs else []
     lines += [f"at most {entry.default_step_limit:,} steps, unless --steps says otherwise"]
     lines += [f"skills: {', '.join(skills)}"] if skills else []
+    lines += [f"presets: {', '.join(presets)}"] if len(presets) > 1 else []
     for option in options:
         choices = f" ({', '.join(option['choices'])})" if option["choices"] else ""
-        lines.append(f"  --option {option['name']}={option['default']}{choices}  {option['meaning']}".rstrip())
+        preset = "".join(f", {value} with --preset {name}" for name, value in option["presets"].items())
+        line = f"  --option {option['name']}={option['default']}{choices}{preset}  {option['meaning']}"
+        lines.append(" ".join(line.rstrip().splitlines()))
     emit(described, "\n".join(lines), as_json=as_json)
 
 
@@ -60,14 +63,13 @@ def _describe(entry: ReasonerEntry) -> dict[str, Any]:
 
 def _list_options(entry: ReasonerEntry) -> list[dict[str, Any]]:
     meanings = read_field_docstrings(entry.options)
-    shared = OPTION_CHOICES if entry.options is AgentOptions else {}
     return [
         {
             "name": field.name,
             "default": None if field.default is MISSING else field.default,
-            "choices": list(field.metadata.get("choices") or shared.get(field.name) or ()),
+            "choices": list(entry.list_choices(field)),
+            "presets": {name: values[field.name] for name, values in entry.presets.items() if field.name in values},
             "meaning": meanings.get(field.name, ""),
         }
-        for field in fields(entry.options)
-        if field.name not in entry.hidden_options
+        for field in entry.own_options
     ]

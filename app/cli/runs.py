@@ -12,17 +12,10 @@ from uuid import UUID
 import typer
 
 from showhow.app.cli.drawn_options import draw_options
-from showhow.app.cli.options import TotalOptions, with_options
 from showhow.app.cli.output import AsJson, CommandError, UnboundedOption, emit
 from showhow.app.cli.removals import add_removal_commands
 from showhow.app.cli.score import report_lines
-from showhow.app.cli.verify import (
-    ExecutionArguments,
-    change_concurrency,
-    execute_run,
-    load_run,
-    print_report,
-)
+from showhow.app.cli.verify import change_concurrency, print_asked, print_report
 from showhow.app.services import current_services
 from showhow.db.database import Database
 from showhow.db.models import Run
@@ -61,6 +54,7 @@ from showhow.tasks.imports import finish_interrupted_imports
 from showhow.tasks.progress import print_progress
 from showhow.tasks.scores import ScoreRun
 from showhow.tasks.task import fail_on_interrupt, open_atomically
+from showhow.tasks.verification import ContinueRun, continue_run, load_run
 
 TEXT, LATEX = "text", "latex"
 FORMATS = (TEXT, *TABLE_WRITERS, LATEX)
@@ -274,21 +268,19 @@ def resume(run: RunArgument, *, at_once: AtOnceOption = None) -> None:
 
 
 @app.command("continue")
-@with_options
-def continue_(
-    run: RunArgument, *, totals: TotalOptions, execution: ExecutionArguments, as_json: AsJson = False
-) -> None:
+@draw_options
+def continue_(request: ContinueRun, *, as_json: AsJson = False) -> None:
     """Ask the questions of a verification that are left."""
     services = current_services()
-    execute_run(services, load_run(services, run), execution, totals, as_json=as_json)
+    print_asked(services, continue_run(services, request), as_json=as_json)
 
 
 @app.command()
-@with_options
-def retry(run: RunArgument, *, totals: TotalOptions, execution: ExecutionArguments, as_json: AsJson = False) -> None:
+@draw_options
+def retry(request: ContinueRun, *, as_json: AsJson = False) -> None:
     """Ask again the questions of a verification that failed or reached a limit, with those that are left."""
     services = current_services()
-    execute_run(services, load_run(services, run), execution, totals, retry=True, as_json=as_json)
+    print_asked(services, continue_run(services, replace(request, retry=True)), as_json=as_json)
 
 
 @app.command()

@@ -8,9 +8,6 @@ from uuid import UUID
 import typer
 
 from showhow.app.cli.drawn_options import draw_options
-from showhow.app.cli.options import (
-    GoldWorldOption,
-)
 from showhow.app.cli.output import CommandError, UnboundedOption, emit
 from showhow.app.services import current_services
 from showhow.db.runs import comparisons
@@ -42,7 +39,9 @@ def score(  # noqa: PLR0913 - every option of the verb is one parameter
     dataset: Annotated[
         str | None, typer.Option(help="The data set, so that a metric which it cannot have is refused.")
     ] = None,
-    world: GoldWorldOption = None,
+    world: Annotated[
+        str | None, typer.Option(help="The world whose graph has the names of gold answers that are ids.")
+    ] = None,
     unbounded: UnboundedOption = False,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print JSON with value, components, counts and values by kind.")

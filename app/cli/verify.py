@@ -7,19 +7,11 @@ import signal
 from collections.abc import Iterator
 from dataclasses import dataclass
 from threading import Event
-from typing import Annotated, ClassVar
-from uuid import UUID
+from typing import Annotated
 
 import typer
 
-from showhow.app.cli.options import (
-    LimitOptions,
-    PlayedMethodArguments,
-    SampleOptions,
-    TotalOptions,
-    parse_spec,
-    with_options,
-)
+from showhow.app.cli.drawn_options import draw_options
 from showhow.app.cli.output import CommandError, emit
 from showhow.app.services import current_services
 from showhow.db.models import Run
@@ -30,119 +22,83 @@ from showhow.db.runs.leases import LEASE_SECONDS
 from showhow.evaluation.metrics import METRICS, format_means
 from showhow.evaluation.scoring.scoring import (
     VerificationReport,
-    describe_power,
     format_usage,
     load_figures,
     load_verification_report,
 )
-from showhow.evaluation.verification.repairs import freeze_repairs, list_failures
-from showhow.evaluation.verification.verify import (
-    DEFAULT_CONCURRENCY,
-    ExecutionOptions,
-    add_world_project,
-    run_verification,
-    start_repair_verification,
-    start_verification,
-)
-from showhow.evaluation.verification.worker import Worker, WorkerOptions, follow_workers, share_verification
-from showhow.fewshot_library.library import LeakageError
+from showhow.evaluation.verification.repairs import list_failures
+from showhow.evaluation.verification.worker import Worker, WorkerOptions
+from showhow.option_fields import group, option
 from showhow.runs.budget import MAX_CONCURRENT_QUESTIONS
 from showhow.runs.process import current_worker_id
 from showhow.runs.services import Services
-from showhow.tasks.progress import print_count, print_progress
-from showhow.tasks.task import author_name, fail_on_interrupt
-
-
-@dataclass(frozen=True)
-class ExecutionArguments:
-    """How the questions are asked."""
-
-    TITLE: ClassVar[str] = "How the questions are asked"
-    at_once: Annotated[
-        int | None,
-        typer.Option(
-            min=1,
-            max=MAX_CONCURRENT_QUESTIONS,
-            help=f"Questions at the same time, by default {DEFAULT_CONCURRENCY}; with --workers as many as they can.",
-        ),
-    ] = None
-    workers: Annotated[
-        bool, typer.Option("--workers", help="Have `showhow worker` processes, on any machine, ask the questions.")
-    ] = False
-    detach: Annotated[bool, typer.Option("--detach", help="With --workers: do not wait for them.")] = False
-    priority: Annotated[
-        int, typer.Option(min=-1000, max=1000, help="With --workers: higher numbers are worked on first.")
-    ] = 0
-
+from showhow.tasks import verification as tasks
+from showhow.tasks.progress import print_progress
+from showhow.tasks.verification import AskedRun, ContinueRun, FinishRepairs, VerifyQuestions, load_run
 
 AsJson = Annotated[bool, typer.Option("--json", help=f"Print JSON with {', '.join(METRICS)}.")]
 
 
-@with_options
-def verify(  # noqa: PLR0913 - every option of the verb is one parameter
-    *,
-    project: Annotated[str | None, typer.Option(help="Ask the questions of this project.")] = None,
-    world: Annotated[
-        str | None, typer.Option(help="Ask a world's own questions, in a project that is made for them.")
-    ] = None,
-    method: PlayedMethodArguments,
-    sample: SampleOptions,
-    limits: LimitOptions,
-    totals: TotalOptions,
-    execution: ExecutionArguments,
-    repetitions: Annotated[
-        int, typer.Option(min=1, max=100, help="Ask each question so many times, and report pass@k and pass^k.")
-    ] = 1,
-    retry: Annotated[
-        bool, typer.Option("--retry", help="Ask again the questions that failed or reached a limit.")
-    ] = False,
-    go_on: Annotated[
-        str | None, typer.Option(metavar="ID", help="Continue this verification, as `runs continue`.")
-    ] = None,
-    again: Annotated[
-        str | None, typer.Option(metavar="ID", help="Freeze the repairs of a verification and ask its failures again.")
-    ] = None,
-    freeze_as: Annotated[
-        str | None, typer.Option(metavar="NAME", help="With --again: the name of the library.")
-    ] = None,
-    pause: Annotated[str | None, typer.Option(metavar="ID", help="Begin no question of it, as `runs pause`.")] = None,
-    resume: Annotated[str | None, typer.Option(metavar="ID", help="End its pause, as `runs resume`.")] = None,
-    name: Annotated[str | None, typer.Option(help="The name of the verification, by which lists show it.")] = None,
-    note: Annotated[str | None, typer.Option(help="A note on it.")] = None,
-    list_all: Annotated[bool, typer.Option("--list", help="List the verifications of the project.")] = False,
-    as_json: AsJson = False,
-) -> None:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FormerRuns:
+    """What is done with a verification that exists, as the verbs `runs` and `repair` do it."""
+
+    go_on: str | None = option(None, "Continue this verification, as `runs continue`.", metavar="ID")
+    again: str | None = option(None, "Ask its failures with the repairs, as `repair finish`.", metavar="ID")
+    freeze_as: str | None = option(None, "With --again: the name of the library.", metavar="NAME")
+    pause: str | None = option(None, "Begin no question of it, as `runs pause`.", metavar="ID")
+    resume: str | None = option(None, "End its pause, as `runs resume`.", metavar="ID")
+    list_all: bool = option(default=False, help="List the verifications of the project.", flag="--list")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VerifyArguments:
+    """A new verification, or what is done with one that exists."""
+
+    questions: VerifyQuestions = group(VerifyQuestions, "")
+    former: FormerRuns = group(FormerRuns, "Verifications that exist")
+
+
+@draw_options
+def verify(arguments: VerifyArguments, *, as_json: AsJson = False) -> None:
     """Ask a project's questions and score the answers; the same command again continues an interrupted verification.
 
-    The exit status is 1 while questions are left, as when a limit of all questions is reached.
-
-    With --again the approved repairs of a verification's failures are frozen as the next version of the library, and
-    the failures are asked again with it.
+    The short form of an evaluation that is kept, whose failures annotators repair. The exit status is 1 while questions
+    are left, as when a limit of all questions is reached.
     """
-    services = current_services()
-    if list_all:
-        _list_verifications(services, project, as_json=as_json)
-        return
-    if pause is not None or resume is not None:
-        run = load_run(services, str(pause or resume))
-        change_concurrency(services, run, is_paused=pause is not None, concurrency=execution.at_once)
-        return
-    if again is not None:
-        run = _start_repairs(services, load_run(services, again), freeze_as)
-    elif go_on is not None:
-        run = load_run(services, go_on)
-    elif (project is None) == (world is None):
+    services, request, former = current_services(), arguments.questions, arguments.former
+    how = {"totals": request.totals, "asking": request.asking, "retry": request.retry}
+    if former.list_all:
+        _list_verifications(services, request.project, as_json=as_json)
+    elif former.pause is not None or former.resume is not None:
+        run = load_run(services, str(former.pause or former.resume))
+        at_once = request.asking.at_once
+        change_concurrency(services, run, is_paused=former.pause is not None, concurrency=at_once)
+    elif former.again is not None:
+        repairs = FinishRepairs(run=former.again, freeze_as=former.freeze_as, **how)
+        print_asked(services, tasks.finish_repairs(services, repairs), as_json=as_json)
+    elif former.go_on is not None:
+        if request.name is not None or request.note is not None:
+            with services.database.begin() as session:
+                name_run(session, load_run(services, former.go_on).id, title=request.name, note=request.note)
+        asked = tasks.continue_run(services, ContinueRun(run=former.go_on, **how))
+        print_asked(services, asked, as_json=as_json)
+    elif (request.project is None) == (request.world is None):
         raise typer.BadParameter(
             "name a project with --project or a world with --world, or a verification with --again"
         )
     else:
-        chosen = add_world_project(services, str(world)).name if project is None else project
-        spec = sample.choose(parse_spec(services, method, limits)).replace(repetitions=repetitions)
-        run = start_verification(services, chosen, spec)
-    if name is not None or note is not None:
-        with services.database.begin() as session:
-            run = name_run(session, run.id, title=name, note=note)
-    execute_run(services, run, execution, totals, retry=retry, as_json=as_json)
+        print_asked(services, tasks.verify(services, request), as_json=as_json)
+
+
+def print_asked(services: Services, asked: AskedRun, *, as_json: bool) -> None:
+    """Print the figures of a verification that was worked on; CommandError if questions are left."""
+    if asked.is_detached:
+        emit({"id": str(asked.run.id)}, f"workers ask the questions of verification {asked.run.id}", as_json=as_json)
+        return
+    print_report(services, asked.run, as_json=as_json)
+    if asked.problem:
+        raise CommandError(asked.problem)
 
 
 def worker(
@@ -191,70 +147,16 @@ def change_concurrency(services: Services, run: Run, *, is_paused: bool, concurr
     print_progress(f"verification {run.id}: {change}")
 
 
-def execute_run(  # noqa: PLR0913 - what the verbs say about it
-    services: Services,
-    run: Run,
-    execution: ExecutionArguments,
-    totals: TotalOptions,
-    *,
-    retry: bool = False,
-    as_json: bool = False,
-) -> None:
-    """Ask the questions that are left, here or by workers, and print the report."""
-    concurrency = execution.at_once if execution.workers else execution.at_once or DEFAULT_CONCURRENCY
-    options = ExecutionOptions(concurrency, totals.build(), retry, print_progress, priority=execution.priority)
-    if execution.workers and execution.detach:
-        share_verification(services, run.id, options)
-        emit({"id": str(run.id)}, f"workers ask the questions of verification {run.id}", as_json=as_json)
-        return
-    count = load_figures(services.database, run.id)["questions"]
-    print_progress(f"verification {run.id} over {count:,} questions with {run.spec.model or 'no model'}")
-    print_progress(describe_power(count // run.spec.repetitions))
-    with fail_on_interrupt("the verification was stopped; the same command continues it"):
-        if execution.workers:
-            share_verification(services, run.id, options)
-            follow_workers(services, run.id, options, _print_progress)
-        else:
-            run_verification(services, run.id, options, Event(), _print_progress)
-    report = print_report(services, run, as_json=as_json)
-    if report["left"]:
-        raise CommandError(f"{report['left']:,} questions are left; `showhow verify --go-on {run.id}` continues")
-
-
-def print_report(services: Services, run: Run, *, as_json: bool) -> VerificationReport:
-    """Print the figures of a verification, and return them."""
+def print_report(services: Services, run: Run, *, as_json: bool) -> None:
+    """Print the figures of a verification."""
     report = load_verification_report(services.database, run) | {"before": _previous_report(services, run)}
     emit(report, "\n".join(_format_report(services, report)), as_json=as_json)
-    return report
 
 
 def _previous_report(services: Services, run: Run) -> VerificationReport | None:
     """The scores of the same questions in the previous verification; None for a first verification."""
     previous_id = run.spec.repeats
     return None if previous_id is None else load_figures(services.database, previous_id, asked_in=run.id)
-
-
-def _print_progress(done: int, total: int) -> None:
-    print_count(done, total, "questions")
-
-
-def load_run(services: Services, text: str) -> Run:
-    """The verification with this id."""
-    try:
-        run_id = UUID(text)
-    except ValueError as error:
-        raise CommandError(f"{text!r} is not the id of a verification; `showhow verify --list` lists them") from error
-    with services.database.read() as session:
-        return verifications.find_verification(session, run_id)
-
-
-def _start_repairs(services: Services, run: Run, name: str | None) -> Run:
-    try:
-        return start_repair_verification(
-            services, run, lambda: freeze_repairs(services, run, author_name(services), name)
-        )
-    except LeakageError as error:
-        raise CommandError(str(error)) from error
 
 
 def _list_verifications(services: Services, project: str | None, *, as_json: bool) -> None:

@@ -1,6 +1,5 @@
 """The panel of background jobs (app/jobs.py): progress, a button that stops the job, and the way it ended."""
 
-from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -157,7 +156,7 @@ def _show_finished_world_job(job: Job, *, for_administrator: bool) -> None:
             st.button("Dismiss", key=f"dismiss_{job.name}", on_click=jobs().dismiss, args=(job,), type="tertiary")
 
 
-def start_verb_job(database: Database, kind: JobKind, name: str, call: str | Sequence[str]) -> None:
+def start_verb_job(database: Database, kind: JobKind, name: str, call: str) -> None:
     """Start the call of a task (tasks.task.dump_call) as the person who acts, unless it is already running.
 
     If the person may not, the page says so, and its script ends here.

@@ -173,6 +173,7 @@ def load_verification_report(database: Database, run: Run) -> VerificationReport
         **{"name": run.title, "note": run.note},
         "started_at": run.started_at.isoformat(timespec="seconds"),
         "reasoner": run.reasoner,
+        "preset": run.spec.preset,
         "model": run.spec.model,
         "profile": run.spec.profile,
         "library": run.spec.library,
@@ -386,7 +387,7 @@ def format_usage(report: Mapping[str, Any]) -> str:
 
 
 def label_runs(runs: Sequence[Run]) -> dict[UUID, str]:
-    """Name each run as people did, or by reasoner, library, model and skills; equal ones also by options or time."""
+    """Name each run as people did, or by reasoner, preset, library, model and skills; equal ones by options or time."""
     names = {run.id: _describe_run(run) for run in runs}
     for describe in (_describe_options, lambda run: f"{run.started_at:%Y-%m-%d %H:%M:%S}", lambda run: str(run.id)):
         counts = Counter(names.values())
@@ -400,7 +401,7 @@ def _describe_run(run: Run) -> str:
     spec = run.spec
     skills = None if spec.skills == MODEL_SKILLS else spec.skills
     name = spec.details.get("imported_as") or run.reasoner
-    return run.title or ", ".join(str(part) for part in (name, spec.library, spec.model, skills) if part)
+    return run.title or ", ".join(str(part) for part in (name, spec.preset, spec.library, spec.model, skills) if part)
 
 
 def _describe_options(run: Run) -> str:

@@ -45,8 +45,8 @@ from streamlit.testing.v1 import AppTest
 from typer.testing import CliRunner
 
 from showhow.app.cli.main import build_command_line
-from showhow.app.cli.options import LimitOptions, MethodArguments, parse_spec
 from showhow.app.services import current_services
+from showhow.tasks.method import Method, build_spec
 
 for verb in ("ask", "verify", "evaluate"):
     output = CliRunner(env={"COLUMNS": "400"}).invoke(build_command_line(verb), [verb, "--help"]).output
@@ -54,8 +54,7 @@ for verb in ("ask", "verify", "evaluate"):
     words = " ".join(output.replace("\u2502", " ").split())
     assert "answers by a new method" in words, output
     assert "77 with tester" in words, output
-method = MethodArguments("tester", None, None, None, ["depth=9"], None)
-spec = parse_spec(current_services(), method, LimitOptions())
+spec = build_spec(current_services(), Method(reasoner="tester", options=("depth=9",)), None)
 assert spec.options == {"depth": 9}
 assert spec.limits.steps == 77
 

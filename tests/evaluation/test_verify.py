@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from threading import Event
+from uuid import UUID
 
 import pytest
 from sqlalchemy import select
@@ -21,7 +22,7 @@ from showhow.db.models import Trace
 from showhow.db.people.users import register_user
 from showhow.db.review import review
 from showhow.db.runs.runs import trace_version
-from showhow.db.traces import recording, traces
+from showhow.db.traces import recording
 from showhow.evaluation import shared_model
 from tests.app.cli.in_process import run_in_process
 from tests.servers.model import Cut, Fails, ModelServer, Reply, Request
@@ -365,6 +366,9 @@ def test_failures_are_ordered_by_repair_priority_and_no_repairs_freeze_no_versio
         assert kinds == {"kind 0": (3, 3), "kind 1": (3, 0), "kind 2": (3, 2), "kind 3": (3, 3)}
         told, _ = home.run("verify", "--project", PROJECT, "--list")
         assert report["id"] in told
+        waiting = json.loads(home.run("repair", "list", str(report["id"]), "--json")[0])
+        assert [row["kind"] for row in waiting[:2]] == ["kind 1", "kind 1"]
+        assert [(row["waits"], row["repair"]) for row in waiting] == [(True, None)] * 4
         _, err = home.run("verify", "--again", report["id"], server=server, status=1)
     assert "no repair of this verification is approved yet" in err
 
@@ -376,7 +380,9 @@ def repair(home: Home, number: int) -> None:
         with store.begin() as session:
             person = register_user(session, "ada").id
             failed = session.scalars(select(Trace).where(Trace.final_answer == f"Nobody {number}")).one()
-            fork = traces.fork_trace(session, failed.id, 1, person)
+        draft = json.loads(home.run("repair", "fork", failed.id, "--as", "ada", "--step", 1, "--json")[0])
+        with store.begin() as session:
+            fork = session.get_one(Trace, UUID(draft["trace"]))
             answers = recording.TraceAnswers(f"Answer {number}")
             recording.submit_trace(session, fork.id, answers, seen=fork.version, by=person)
             review.approve_trace(session, fork.id, seen=trace_version(session, fork.id), by=person)
@@ -390,7 +396,8 @@ def test_a_repair_in_the_library_corrects_the_other_failures(tmp_path):
     with ModelServer(lambda request: pupil(request, wrong=error, taught_by=1)) as server:
         first = home.verify(server, "--at-once", 4)
         repair(home, 1)
-        out, _ = home.run("verify", "--again", first["id"], "--json", server=server)
+        assert "approved by ada" in home.run("repair", "list", first["id"])[0]
+        out, _ = home.run("repair", "finish", first["id"], "--json", server=server)
         again = json.loads(out)
         assert (again["again_of"], again["library"]) == (first["id"], "default:1")
         assert (again["questions"], again["right"], again["left"]) == (4, 3, 0)

@@ -1,17 +1,15 @@
 """The form of the Ask page: question, world, reasoner, options and limits; a trace in the link fills it again."""
 
-from collections.abc import Mapping
-from dataclasses import Field, dataclass, replace
-from functools import partial
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 from uuid import UUID
 
 import streamlit as st
 
-from showhow.app.field_docstrings import read_field_docstrings
 from showhow.app.widgets.choices import list_library_references, list_places_to_ask, parse_place, place_to_ask
 from showhow.app.widgets.page_layout import escape_markdown, format_sentence
-from showhow.app.widgets.selection_form import selection_label
+from showhow.app.widgets.reasoner_form import FIELD_WIDTH, show_options, show_preset, show_selection_options
 from showhow.db.database import Database
 from showhow.db.models import Project
 from showhow.db.run_spec import DEFAULT_MAX_SECONDS, MODEL_SKILLS, RunLimits, RunSpec
@@ -21,31 +19,18 @@ from showhow.evaluation.comparison.gold_comparison import find_gold_responder
 from showhow.evaluation.scoring.answer_notation import find_project_notation
 from showhow.llm.types import DEFAULT_PROFILE_NAME, ModelProfile
 from showhow.oracles.skill_sources import ASK_SKILLS, SKILL_SOURCES
-from showhow.reasoners.humaniq.options import OPTION_CHOICES, AgentOptions, list_selections
-from showhow.reasoners.registry import REASONERS, ReasonerEntry, default_reasoner, reasoner_title
+from showhow.reasoners.registry import DEFAULT_PRESET, REASONERS, ReasonerEntry, default_reasoner, reasoner_title
 from showhow.runs.ask import ActiveRun, AskRequest
 from showhow.runs.preparation import find_entry, needs_model
 from showhow.runs.services import Services
-from showhow.tools.arguments import label_of_name
 
+FORM = "ask"
+"""The beginning of the keys of its fields."""
 DEMONSTRATION, MODEL = "demonstration", "model"
 ANSWER_MODES = {DEMONSTRATION: "Replay (no model)", MODEL: "Language model"}
-ADVANCED_OPTIONS = ("pipeline", "sources", "form", "response", "merge")
-"""The options in the drawer that are choices."""
-OPTIONS_IN_DRAWER = frozenset({*ADVANCED_OPTIONS, "own_answer", "seed"})
 MODEL_LIMITS = {"tokens": "Tokens", "money": "US dollars", "model_calls": "Model calls", "retrievals": "Retrievals"}
 """The limits of reasoners with a model, with their labels; without a value there is none."""
-OPTION_LABELS = {
-    "own": "Own knowledge",
-    "k": "Demonstrations",
-    "shots": "Plans shown as examples",
-    "threshold": "Minimum confidence",
-}
-"""Labels of options whose names do not say what they are."""
-MAX_DEMONSTRATIONS = 8
 MAX_STEP_LIMIT = 100_000
-FIELD_WIDTH = 380
-"""Pixels of a field whose options describe themselves."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +67,6 @@ def seed_ask_form(record: TraceRecord | None, project: Project | None, *, has_mo
 def _form_fields(record: TraceRecord | None, *, has_model: bool) -> list[AskFormField]:
     stored = RunSpec() if record is None else record.spec
     entry = REASONERS.get(stored.reasoner) or default_reasoner(has_model=has_model)
-    options = AgentOptions().to_json() | (dict(stored.options) if entry.name == stored.reasoner else {})
     limits = stored.limits.to_json() if stored.reasoner else {}
     return [
         AskFormField("question", record.question.text if record is not None else st.query_params.get("question", "")),
@@ -91,16 +75,11 @@ def _form_fields(record: TraceRecord | None, *, has_model: bool) -> list[AskForm
         *(AskFormField(_agent_field(needs_model), _shown_agent(entry, needs_model)) for needs_model in (True, False)),
         AskFormField("library", stored.library),
         AskFormField("profile", stored.profile_name),
-        *(AskFormField(name, options[name]) for name in (*ADVANCED_OPTIONS, "selection", "k", "own_answer", "seed")),
         *(
             AskFormField(step_limit_field(reasoner.name), _shown_step_limit(reasoner, stored))
             for reasoner in REASONERS.values()
         ),
-        *(
-            AskFormField(option_field(reasoner, option), _shown_option(reasoner, option, stored))
-            for reasoner in REASONERS.values()
-            for option in reasoner.own_options
-        ),
+        *(field for reasoner in REASONERS.values() for field in _option_fields(reasoner, stored)),
         *(field for reasoner in REASONERS.values() for field in _skill_fields(reasoner, stored)),
         AskFormField("seconds", int(limits.get("seconds", DEFAULT_MAX_SECONDS))),
         *(AskFormField(name, limits.get(name)) for name in MODEL_LIMITS),
@@ -125,14 +104,13 @@ def _shown_step_limit(entry: ReasonerEntry, stored: RunSpec) -> int:
     return int(limit or entry.default_step_limit)
 
 
-def option_field(reasoner: ReasonerEntry, option: Field[Any]) -> str:
-    """The field of an option that only this reasoner has."""
-    return f"{reasoner.name}_{option.name}"
-
-
-def _shown_option(entry: ReasonerEntry, option: Field[Any], stored: RunSpec) -> Any:
-    options = stored.options if entry.name == stored.reasoner else {}
-    return options.get(option.name, option.default)
+def _option_fields(entry: ReasonerEntry, stored: RunSpec) -> Iterator[AskFormField]:
+    """The fields of the options and of the preset of a reasoner, each with the value of its own runs."""
+    shown = stored if entry.name == stored.reasoner else RunSpec()
+    values = {option.name: shown.options.get(option.name, option.default) for option in entry.own_options}
+    preset = shown.preset if shown.preset in entry.presets else DEFAULT_PRESET
+    for name, value in {**values, "preset": preset}.items():
+        yield AskFormField(f"{entry.name}_{name}", value)
 
 
 def person_skills_field(reasoner: ReasonerEntry) -> str:
@@ -196,10 +174,10 @@ def show_ask_form(
     with of_model:
         profile = _select_profile(profiles) if mode == MODEL else None
         entry = _choose_reasoner(mode)
-        selects = entry.uses_demonstrations and entry.options is AgentOptions and mode == MODEL
-        options = _select_demonstration_options() if selects else {}
+        preset = show_preset(FORM, entry)
+        options = show_selection_options(FORM, entry)
     with fields:
-        spec = _show_spec(services.database, entry, options, place)
+        spec = _show_spec(services.database, entry, options, place).replace(preset=preset)
         is_pressed = st.button(
             "Ask",
             key="ask",
@@ -245,16 +223,12 @@ def _show_spec(database: Database, entry: ReasonerEntry, options: dict[str, Any]
     person_skills: tuple[str, ...] = ()
     skills = MODEL_SKILLS
     with st.popover("Options", icon=":material/tune:"):
-        if entry.own_options:
-            options |= {option.name: show_option(entry, option) for option in entry.own_options}
-            if entry.skills:
-                person_skills, skills = _select_person_skills(entry), _select_skill_source(entry)
-        elif not OPTIONS_IN_DRAWER.isdisjoint(entry.option_names):
-            options |= _show_advanced_options(entry)
+        options |= show_options(FORM, entry, without=options)
+        if entry.skills:
+            person_skills, skills = _select_person_skills(entry), _select_skill_source(entry)
         limits = _show_limit_fields(entry)
-    used = {name: value for name, value in options.items() if name in entry.option_names}
     return RunSpec(
-        reasoner=entry.name, options=used, library=library, person_skills=person_skills, skills=skills, limits=limits
+        reasoner=entry.name, options=options, library=library, person_skills=person_skills, skills=skills, limits=limits
     )
 
 
@@ -322,71 +296,6 @@ def _select_library(database: Database, place: str, *, is_used: bool) -> str | N
     return str(chosen) if is_used else None
 
 
-def _select_demonstration_options() -> dict[str, Any]:
-    selection = st.selectbox(
-        "Demonstrations",
-        list(list_selections()),
-        format_func=selection_label,
-        key="ask_selection",
-        width=210,
-        help="  \n".join(f"{selection_label(name)}: {description}" for name, description in list_selections().items()),
-        persist_state="session",
-    )
-    k = st.number_input(
-        "k",
-        0,
-        MAX_DEMONSTRATIONS,
-        key="ask_k",
-        width=84,
-        disabled=selection in ("one", "none"),
-        help="How many demonstrations the prompt contains.",
-        persist_state="session",
-    )
-    return {"selection": selection, "k": int(k)}
-
-
-def _show_advanced_options(entry: ReasonerEntry) -> dict[str, Any]:
-    options: dict[str, Any] = {
-        name: st.selectbox(
-            name.capitalize(),
-            list(OPTION_CHOICES[name]),
-            format_func=partial(_describe_choice, OPTION_CHOICES[name]),
-            key=f"ask_{name}",
-            width=FIELD_WIDTH,
-            persist_state="session",
-        )
-        for name in ADVANCED_OPTIONS
-        if name in entry.option_names
-    }
-    if "own_answer" in entry.option_names:
-        options["own_answer"] = st.checkbox(
-            "Also ask the model without tools", key="ask_own_answer", persist_state="session"
-        )
-    if "seed" in entry.option_names:
-        options["seed"] = int(st.number_input("Random seed", 0, 2**31 - 1, key="ask_seed", persist_state="session"))
-    return options
-
-
-def show_option(entry: ReasonerEntry, option: Field[Any]) -> Any:
-    """Draw an option by its type, one of fixed choices, a number, or a fraction, with what it does below."""
-    key, label = f"ask_{option_field(entry, option)}", OPTION_LABELS.get(option.name, label_of_name(option.name))
-    choices: Mapping[str, str] | None = option.metadata.get("choices")
-    with st.container(gap="xxsmall", width=FIELD_WIDTH):
-        if choices is not None:
-            value: Any = st.selectbox(
-                label,
-                list(choices),
-                format_func=partial(_describe_choice, choices),
-                key=key,
-                persist_state="session",
-            )
-        else:
-            step = 0.1 if isinstance(option.default, float) else 1
-            value = st.number_input(label, min_value=step * 0, step=step, key=key, persist_state="session")
-            st.caption(escape_markdown(read_field_docstrings(entry.options).get(option.name, "")))
-    return value
-
-
 def _select_person_skills(entry: ReasonerEntry) -> tuple[str, ...]:
     """Draw the choice of the skills whose replies the person writes."""
     chosen = st.multiselect(
@@ -417,10 +326,6 @@ def _select_skill_source(entry: ReasonerEntry) -> str:
         persist_state="session",
     )
     return chosen
-
-
-def _describe_choice(choices: Mapping[str, str], name: str) -> str:
-    return f"{name}: {choices[name]}"
 
 
 def _show_limit_fields(entry: ReasonerEntry) -> RunLimits:

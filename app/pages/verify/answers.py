@@ -16,6 +16,8 @@ from showhow.evaluation.scoring.scoring import VerificationReport
 from showhow.evaluation.value_format import format_count
 from showhow.evaluation.verification.repairs import VerificationFailure, list_approved_repairs, list_failures
 from showhow.runs.services import Services
+from showhow.tasks.task import dump_call
+from showhow.tasks.verification import FinishRepairs, finish_repairs
 from showhow.tools.registry import name_tools_by_title
 
 OPENED_ANSWER = "open_answer"
@@ -77,7 +79,12 @@ def _show_freezing(services: Services, project: Project, run: Run, *, running: b
         count = format_count(len(approved), "repair")
         label = f"Freeze {count} and ask the failures again"
         if st.button(label, key="again", type="primary", shortcut="Alt+F", icon=":material/replay:"):
-            start_verb_job(services.database, VERIFICATION_JOB, project.name, ["verify", "--again", str(run.id)])
+            start_verb_job(
+                services.database,
+                VERIFICATION_JOB,
+                project.name,
+                dump_call(finish_repairs, FinishRepairs(run=str(run.id))),
+            )
             clear_url_parameters("verification")
             st.rerun()
         return

@@ -36,6 +36,8 @@ from showhow.evaluation.verification.worker import describe_workers
 from showhow.reasoners.registry import reasoner_title
 from showhow.runs.budget import MAX_CONCURRENT_QUESTIONS
 from showhow.runs.services import Services
+from showhow.tasks.task import dump_call
+from showhow.tasks.verification import ContinueRun, continue_run
 
 
 def show_verification(services: Services, project: Project, run: Run, workers: str | None, *, running: bool) -> None:
@@ -56,7 +58,8 @@ def show_verification(services: Services, project: Project, run: Run, workers: s
     if report["left"] and not running and may_start(services.database, VERIFICATION_JOB):
         with st.container(horizontal=True, vertical_alignment="center"):
             if st.button(f"Continue with the {report['left']:,} questions left", key="go_on", type="primary"):
-                start_verb_job(services.database, VERIFICATION_JOB, project.name, ["verify", "--go-on", str(run.id)])
+                call = dump_call(continue_run, ContinueRun(run=str(run.id)))
+                start_verb_job(services.database, VERIFICATION_JOB, project.name, call)
                 st.rerun()
     if run.spec.repeats is not None:
         _show_before_and_after(services.database, run, report)
@@ -67,7 +70,8 @@ def show_verification(services: Services, project: Project, run: Run, workers: s
 def _format_heading(report: VerificationReport) -> str:
     again = ", the failures again" if report["again_of"] else ""
     model = f", {label}" if (label := format_model(report)) else ""
-    return f"{reasoner_title(report['reasoner'])} with {report['library'] or 'no library'}{model}{again}"
+    preset = f" ({report['preset']})" if report["preset"] else ""
+    return f"{reasoner_title(report['reasoner'])}{preset} with {report['library'] or 'no library'}{model}{again}"
 
 
 def _show_metrics(report: VerificationReport) -> None:

@@ -43,13 +43,13 @@ def test_one_sentence_says_what_a_reasoner_does_what_it_costs_and_what_it_needs(
 OPTIONS_SCRIPT = """
 import streamlit as st
 
-from showhow.app.pages.ask.form import seed_ask_form, show_option
+from showhow.app.pages.ask.form import seed_ask_form
+from showhow.app.widgets.reasoner_form import show_options
 from showhow.reasoners.registry import REASONERS
 
 seed_ask_form(None, None, has_model=True)
 st.session_state["options"] = {
-    entry.name: {option.name: show_option(entry, option) for option in entry.own_options}
-    for entry in REASONERS.values()
+    entry.name: show_options("ask", entry) for entry in REASONERS.values()
 }
 """
 
@@ -58,7 +58,7 @@ def test_every_option_of_a_reasoner_is_a_field_with_its_default_and_its_choices(
     page = AppTest.from_string(OPTIONS_SCRIPT, default_timeout=60).run()
     assert not page.exception
     explanations = [caption.value.replace("\\", "") for caption in page.caption]
-    assert len(explanations) == len(page.number_input)
+    assert len(explanations) == len(page.number_input) + len(page.checkbox)
     assert any("0 chooses it so that at most 3 % of the library's answers" in text for text in explanations)
     assert all("_" not in field.label for field in (*page.number_input, *page.selectbox))
     for entry in REASONERS.values():
