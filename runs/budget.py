@@ -1,13 +1,16 @@
 """The meter that enforces the limits of a run (db/run_spec.RunLimits)."""
 
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
 from math import inf
+from threading import RLock
 from typing import Any
+from uuid import UUID
 
 from showhow.db.models import Step
 from showhow.db.run_spec import RunLimits
+from showhow.llm.errors import ChatError
 from showhow.llm.usage import Usage
 from showhow.reasoners.base import CallBudget
 
@@ -42,13 +45,27 @@ class CallCounts:
 
 
 class BudgetMeter:
-    """Adds up the steps, usage and time of a run, and compares them with its limits."""
+    """Adds up the steps, usage and time of a run, and compares them with its limits.
 
-    def __init__(self, limits: RunLimits, steps: int, used: Usage) -> None:
+    As the CallGate of the run's model it counts requests as they are sent. What a request used is added with the step
+    that it belongs to, or at the end of the run if no step has it.
+    """
+
+    def __init__(
+        self, limits: RunLimits, steps: int, used: Usage, current_step: Callable[[], UUID | None] = lambda: None
+    ) -> None:
+        """`current_step` tells the step of whose tool or skill this thread's request is; None for a decision."""
         self.steps = steps
         self.usage = used
         self.calls = CallCounts()
         self._begun = CallCounts()
+        """Calls of skills, with their further attempts, and of tools that are under way."""
+        self._sending = 0
+        """Requests of tools and decisions that are under way."""
+        self._unsettled: dict[UUID | None, list[Usage]] = {}
+        """What finished requests used that no finished step has yet, by step."""
+        self._current_step = current_step
+        self._lock = RLock()
         self.expected_model_calls: int | None = None
         self.reused = 0
         """Results that were taken from the trace that the run was forked from."""
@@ -95,28 +112,10 @@ class BudgetMeter:
                 raise RunLimitExceeded(f"the limit of ${limits.money:g} is reached{_format_bounded(used)}")
 
     @property
-    def may_ask(self) -> bool:
-        """Whether the limit of model calls leaves one for a tool, beside those that skills have begun."""
-        limit = self._limits.model_calls
-        return limit is None or self.calls.model_calls + self._begun.model_calls < limit
-
-    def begin_call(self, *, is_skill: bool) -> None:
-        """Count a call of a skill, or else of a tool, as begun; RunLimitExceeded if it would exceed a limit."""
-        limit = self._limits.model_calls if is_skill else self._limits.retrievals
-        begun = self._begun
-        used = self.calls.model_calls + begun.model_calls if is_skill else self.calls.retrievals + begun.retrievals
-        if limit is not None and used >= limit:
-            kind = "calls of the model" if is_skill else "retrievals"
-            raise RunLimitExceeded(f"the limit of {limit} {kind} is reached; ask again with a higher one")
-        begun.model_calls += is_skill
-        begun.retrievals += not is_skill
-
-    def end_call(self, model_calls: int = 0, retrievals: int = 0) -> None:
-        """Count a call that was begun as made: a skill with the attempts that it took, or a tool."""
-        self.calls.model_calls += model_calls
-        self.calls.retrievals += retrievals
-        self._begun.model_calls -= model_calls > 0
-        self._begun.retrievals -= retrievals > 0
+    def _model_calls(self) -> int:
+        """The calls of the model so far, with those that are under way."""
+        unsettled = sum(not self._is_skill(step) for step, usages in self._unsettled.items() for _ in usages)
+        return self.calls.model_calls + self._begun.model_calls + self._sending + unsettled
 
     def remaining(self, recorded: CallCounts) -> CallBudget:
         """What the run may still spend; `recorded` are calls of a resumed run that the reasoner has not reached again.
