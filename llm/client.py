@@ -89,7 +89,7 @@ class CallGate(Protocol):
     def begin(self, purpose: str) -> None:
         """Note that a request is about to be sent; an exception stops it and reaches the caller of `ask`."""
 
-    def end(self, usage: Usage) -> None:
+    def end(self, purpose: str, usage: Usage) -> None:
         """Note what a request used."""
 
 
@@ -267,7 +267,7 @@ class ChatClient:
     def _add_usage(self, usage: Usage) -> None:
         self._meter.add(usage)
         if self._gate is not None:
-            self._gate.end(usage)
+            self._gate.end(self._purpose, usage)
 
 
 class _UsageMeter:

@@ -130,7 +130,8 @@ def list_ancestors(entry: ScheduledTriple, scheduled: Sequence[ScheduledTriple])
 def name_owners(pairs: Sequence[AnswerValue], known: Sequence[AnswerValue]) -> list[AnswerValue]:
     """The values with the key of the known value that each belongs to; of several it may stay unnamed."""
     texts = Counter(value.text for value in known)
-    keys = {value.text: value.key for value in known if texts[value.text] == 1} | {value.key: value.key for value in known}
+    keys = {value.text: value.key for value in known if texts[value.text] == 1}
+    keys |= {value.key: value.key for value in known}
     only = known[0].key if len(known) == 1 else None
     return [pair.model_copy(update={"of": keys.get(pair.of or "", only)}) for pair in pairs]
 

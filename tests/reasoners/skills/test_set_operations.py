@@ -164,9 +164,7 @@ def test_a_person_with_and_without_an_id_is_one_and_two_ids_are_two(operation, c
 
 @given(MENTIONS, MENTIONS)
 def test_a_join_keeps_whoever_may_be_meant_on_both_sides(left: list[AnswerValue], right: list[AnswerValue]):
-    triples = [
-        Triple(subject=name, relation="friend", object="person#1") for name in ("Dee Fox", "Eve Gray")
-    ]
+    triples = [Triple(subject=name, relation="friend", object="person#1") for name in ("Dee Fox", "Eve Gray")]
     completed = list(zip(schedule_triples(triples), (left, right), strict=True))
     joined = join_values(completed)["person#1"]
     sides = [{thing for value in side for thing in list_possible(value, [*left, *right])} for side in (left, right)]
