@@ -358,12 +358,11 @@ class GoldTriples:
         return distinct_values(values[last_leaf(self._gold.root)])
 
     def answer_joined(self, joined: Mapping[str, Sequence[AnswerValue]]) -> list[AnswerValue] | None:
-        """The answers that follow from the values that were joined for each unknown; None if they do not suffice.
+        """The answers that follow from the values that were joined for each unknown; None if they are not the gold ones.
 
         A join leaves out values that nothing continues; so where a question has no answer, nothing may be left.
         """
         values: dict[ReasoningNode, list[AnswerValue]] = {}
-        is_emptied = False
         for leaf in self._gold.root.leaves():
             inputs = [values[last_leaf(node)] for node in leaf.inputs]
             if leaf.operator == DIRECT_REASONING:
@@ -376,10 +375,8 @@ class GoldTriples:
             if leaf.needs_retrieval and is_unknown(end):
                 keys = {self._find_key(value) for value in joined.get(end, ())}
                 values[leaf] = [value for value in complete if value.key in keys]
-                is_emptied |= bool(complete) and not values[leaf]
         answers = distinct_values(values[last_leaf(self._gold.root)])
-        is_right = {value.key for value in answers} == {value.key for value in self._gold.root_answers}
-        return answers if is_right or not is_emptied else None
+        return answers if {value.key for value in answers} == {value.key for value in self._gold.root_answers} else None
 
     @property
     def _triple_numbers(self) -> dict[ReasoningNode, int]:

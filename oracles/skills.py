@@ -76,9 +76,11 @@ from showhow.reasoners.sources import PassageQuestion, SelectSourcesReply, Selec
 
 
 class OracleResponder(BaselineOracle):
-    """Replies with the gold reasoning of one question, whatever was retrieved."""
+    """Replies with the gold reasoning of one question; names the passages that state it, as far as they do."""
 
     name = "oracle"
+    unstated_replies = 0
+    """Replies of which no passage that the request shows states a fact."""
 
     def reply(self, call: SkillCall[Any, Any], rejections: Sequence[SkillAttempt]) -> SkillReply:  # noqa: ARG002 - it never errs
         """Reply to the call; KeyError for a skill that has no gold reasoning."""
@@ -101,6 +103,7 @@ class OracleResponder(BaselineOracle):
         if not passages or not hasattr(reply, "support") or reply.support or getattr(reply, "unknown", False):
             return reply
         stated = [self.facts.find_stated(*asked, passages) for asked in self.list_asked(request)]
+        self.unstated_replies += any(part.missing for part in stated)
         return reply.model_copy(update={"support": list(dict.fromkeys(id_ for part in stated for id_ in part.support))})
 
     @cached_property
@@ -255,6 +258,7 @@ class OracleResponder(BaselineOracle):
         others = [fact for fact in request.state if fact.number not in numbers.values()]
         numbers |= {last_leaf(child): number for child, number in self.match_children(node, others).items()}
         given = {leaf: facts[number] for leaf, number in numbers.items() if number in facts}
+        self.unstated_replies += node is self._gold.root and len(given) < len(self._gold.subquestions)
         try:
             answers = self._evaluate_all(given)[last_leaf(node)]
         except UnknownOperation as error:
@@ -311,7 +315,7 @@ class OracleResponder(BaselineOracle):
         return self._apply(request)
 
     def answer_triples(self, request: AnswerTriplesRequest) -> ReasonedReply:
-        """What follows from the values that were joined; unknown if triples or relations that were followed are wrong.
+        """What follows from the values that were joined; unknown if they are too few, or if what was followed is wrong.
 
         Where facts were pruned, the answers are those that follow from the facts that were kept.
         """
@@ -327,7 +331,7 @@ class OracleResponder(BaselineOracle):
         if all(completed.kept is None for completed in request.triples):
             answers = self._triples.answer_joined(request.values)
             if answers is None:
-                return ReasonedReply(reasons="A triple was joined with no value.", answers=[], unknown=True)
+                return ReasonedReply(reasons="Too few values were joined.", answers=[], unknown=True)
             reasons = "The triples state it." if answers else "The triples have no answer."
             shown = {passage.id for passage in request.passages}
             support = [id_ for completed in request.triples for id_ in completed.facts if id_ in shown]

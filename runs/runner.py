@@ -248,7 +248,10 @@ class _RunDriver:
         """The outcome of the run with its usage and seconds so far."""
         self._meter.settle_rest()
         usage = self._meter.usage.to_json() if self._meter.usage.calls else {}
-        return RunOutcome(ending, failure, usage=usage, seconds=self._meter.seconds, calls=self._meter.describe_calls())
+        calls = self._meter.describe_calls()
+        if unstated := getattr(self._responder, "unstated_replies", 0):
+            calls["unstated_replies"] = unstated
+        return RunOutcome(ending, failure, usage=usage, seconds=self._meter.seconds, calls=calls)
 
     def _solve(self, reasoner: Reasoner) -> FinalAnswer:
         try:
