@@ -83,6 +83,16 @@ class ModelCallRecorder(Protocol):
         """Store that there is no reply; a ChatError has the usage of the call."""
 
 
+class CallGate(Protocol):
+    """Is asked before each request, and gets the usage of each, also of a failed one; called from any thread."""
+
+    def begin(self, purpose: str) -> None:
+        """Note that a request is about to be sent; an exception stops it and reaches the caller of `ask`."""
+
+    def end(self, purpose: str, usage: Usage) -> None:
+        """Note what a request used."""
+
+
 class ChatClient:
     """A client of a language model; thread-safe.
 
@@ -111,6 +121,7 @@ class ChatClient:
         self._purpose = DEFAULT_PURPOSE
         self._recorder: ModelCallRecorder | None = None
         self._telemetry: Telemetry | None = None
+        self._gate: CallGate | None = None
         self._meter = _UsageMeter()
 
     def with_new_meter(self) -> "ChatClient":
@@ -129,6 +140,12 @@ class ChatClient:
         """Return a client with the same meter that retries its requests until this moment (of time.monotonic)."""
         derived = copy(self)
         derived._deadline = deadline
+        return derived
+
+    def with_gate(self, gate: CallGate) -> "ChatClient":
+        """Return a client with the same meter whose requests this gate counts and may stop."""
+        derived = copy(self)
+        derived._gate = gate
         return derived
 
     def with_model_wrapper(self, wrap: Callable[[ChatModel], ChatModel]) -> "ChatClient":
@@ -198,13 +215,15 @@ class ChatClient:
         return reply
 
     def _record_reply(self, request: ChatRequest) -> ChatReply:
+        if self._gate is not None:
+            self._gate.begin(self._purpose)
         if self._recorder is None:
             return self._request_reply(request)
         recorder = self._recorder
         outgoing = OutgoingRequest.from_request(self._purpose, self.name, request, self.parameters)
         unused = recorder.take_unused_reply(outgoing)
         if unused is not None:
-            self._meter.add(unused.usage)
+            self._add_usage(unused.usage)
             if request.on_text is not None and unused.text:
                 request.on_text(unused.text)
             return unused
@@ -242,8 +261,13 @@ class ChatClient:
     ) -> Usage:
         usage = replace(reported, model=self.name, calls=1, seconds=time.monotonic() - started)
         usage = price_usage(usage, self.price, request, reply, self.parameters.get("reply_limit"))
-        self._meter.add(usage)
+        self._add_usage(usage)
         return usage
+
+    def _add_usage(self, usage: Usage) -> None:
+        self._meter.add(usage)
+        if self._gate is not None:
+            self._gate.end(self._purpose, usage)
 
 
 class _UsageMeter:

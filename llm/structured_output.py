@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Collection, Sequence
+from math import isfinite
 from typing import Annotated, Any, TypeVar
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ValidationError
@@ -96,6 +97,14 @@ def _to_strict(schema: Any, definitions: dict[str, Any]) -> Any:
     return strict
 
 
+def _find_unstorable_number(value: Any, place: str = "") -> str | None:
+    """The place of a number that is infinite, or none at all, which neither JSON nor a database can hold."""
+    if isinstance(value, float):
+        return None if isfinite(value) else place.strip(".")
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    return next((bad for key, inner in items if (bad := _find_unstorable_number(inner, f"{place}.{key}"))), None)
+
+
 _TRAILING_COMMA = re.compile(r",(?=\s*[}\]])")
 _MAX_PARSE_ATTEMPTS = 50
 
@@ -116,7 +125,10 @@ def parse_reply(text: str, reply_type: type[ReplyModelT], model: str) -> ReplyMo
             continue
         value, length = parsed
         try:
-            return reply_type.model_validate(value)
+            reply = reply_type.model_validate(value)
+            if (place := _find_unstorable_number(reply.model_dump())) is None:
+                return reply
+            reason = f"{place}: not a finite number"
         except ValidationError as error:
             if start < rejected_end:
                 # What is wrong with a part of a rejected object is not what is wrong with the reply.
@@ -127,9 +139,13 @@ def parse_reply(text: str, reply_type: type[ReplyModelT], model: str) -> ReplyMo
     raise ReplyParseError(f"{model} did not reply in the requested form ({reason}).")
 
 
+def _refuse_constant(name: str) -> float:
+    raise ValueError(f"{name} is no number of JSON")
+
+
 def _parse_json_prefix(text: str) -> tuple[object, int] | None:
     """Parse the JSON value at the start of the text, and its length; line breaks and trailing commas are allowed."""
-    reader = json.JSONDecoder(strict=False)
+    reader = json.JSONDecoder(strict=False, parse_constant=_refuse_constant)
     for candidate in (text, _TRAILING_COMMA.sub("", text)):
         try:
             value, length = reader.raw_decode(candidate)

@@ -179,17 +179,33 @@ class GoldReasoning:
 
     def locate(self, value: AnswerValue) -> tuple[str, int] | None:
         """The key and the number of a thing that an answer names; None if the universe has none or several."""
+        place = self._find_place(value)
+        # What belongs to a thing says so by its id, however the thing was named.
+        return None if place is None else (self.to_value(*place).key, place[1])
+
+    def _find_place(self, value: AnswerValue) -> tuple[str, int] | None:
+        """The kind and the number of the thing of an answer: that of its id, else the only person or thing so named."""
+        items = self.things.items
         if value.entity is not None:
             try:
-                return value.key, self.things.items.locate(value.entity)[1]
+                return items.locate(value.entity)
             except KeyError:
                 return None
         rows = set(self._people_by_name.get(value.text.casefold(), ()))
-        return (value.key, rows.pop()) if len(rows) == 1 else None
+        if rows:
+            return ("person", rows.pop()) if len(rows) == 1 else None
+        places = [
+            (kind, number)
+            for kind in ITEM_KINDS
+            for number, label in enumerate(items.labels(kind))
+            if label == value.text
+        ]
+        return places[0] if len(places) == 1 else None
 
     def _is_kind(self, value: AnswerValue, kind: str) -> bool:
-        """Whether a value is of a kind; one without an id is taken for a person."""
-        return kind == ("person" if value.entity is None else self.things.items.locate(value.entity)[0])
+        """Whether a value is of a kind; one that nothing is named is taken for a person."""
+        place = self._find_place(value)
+        return kind == ("person" if place is None else place[0])
 
     def find_day(self, values: Sequence[AnswerValue]) -> int | None:
         """The day (ordinal) that is the only value, if the question names it; else None."""
@@ -271,13 +287,8 @@ class GoldReasoning:
         value = AnswerValue(text=name)
         if self.find_day([value]) is not None:
             return [value]
-        if (place := self.locate(value)) is not None:
-            return [self.to_value("person", place[1])]
-        items = self.things.items
-        places = [
-            (kind, number) for kind in ITEM_KINDS for number, label in enumerate(items.labels(kind)) if label == name
-        ]
-        return [self.to_value(*places[0])] if len(places) == 1 else None
+        place = self._find_place(value)
+        return None if place is None else [self.to_value(*place)]
 
 
 class GoldTriples:
@@ -346,9 +357,39 @@ class GoldTriples:
                     return None
         return distinct_values(values[last_leaf(self._gold.root)])
 
-    @cached_property
+    def answer_joined(self, joined: Mapping[str, Sequence[AnswerValue]]) -> list[AnswerValue] | None:
+        """The answers that follow from the values that were joined for each unknown; None if they are not the gold ones.
+
+        A join leaves out values that nothing continues; so where a question has no answer, nothing may be left.
+        """
+        values: dict[ReasoningNode, list[AnswerValue]] = {}
+        for leaf in self._gold.root.leaves():
+            inputs = [values[last_leaf(node)] for node in leaf.inputs]
+            if leaf.operator == DIRECT_REASONING:
+                values[leaf] = combine_operands(leaf, inputs)
+                continue
+            heads = distinct_values(inputs[0]) if inputs else []
+            complete = self._gold.apply(self._gold.operation_of(leaf), heads)
+            values[leaf] = complete
+            end = self._triple_ends[leaf]
+            if leaf.needs_retrieval and is_unknown(end):
+                keys = {self._find_key(value) for value in joined.get(end, ())}
+                values[leaf] = [value for value in complete if value.key in keys]
+        answers = distinct_values(values[last_leaf(self._gold.root)])
+        return answers if {value.key for value in answers} == {value.key for value in self._gold.root_answers} else None
+
+    @property
     def _triple_numbers(self) -> dict[ReasoningNode, int]:
         """The operations that need a source with the numbers of the triples that state what they do."""
+        return self._matched_triples[0]
+
+    @property
+    def _triple_ends(self) -> dict[ReasoningNode, str]:
+        """The ends of triples that stand for the answers of each operation."""
+        return self._matched_triples[1]
+
+    @cached_property
+    def _matched_triples(self) -> tuple[dict[ReasoningNode, int], dict[ReasoningNode, str]]:
         unused = dict(enumerate(self._gold.triples))
         numbers: dict[ReasoningNode, int] = {}
         ends: dict[ReasoningNode, str] = {}
@@ -369,7 +410,7 @@ class GoldTriples:
                     break
             else:
                 raise UnknownOperation(f"no triple states {self._gold.question_of(leaf)}")
-        return numbers
+        return numbers, ends
 
     def _name_end(self, leaf: ReasoningNode, ends: Mapping[ReasoningNode, str]) -> str:
         """How the triples name what a leaf without a source stands for."""

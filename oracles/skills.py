@@ -19,6 +19,7 @@ from showhow.fiction.questions.decomposition import classify_structure
 from showhow.fiction.questions.reasoning import DIRECT_REASONING, RELATE, SEARCH, ReasoningNode
 from showhow.fiction.universe.universe import SOURCES
 from showhow.oracles.baselines import BaselineOracle
+from showhow.oracles.fact_finder import FactFinder
 from showhow.oracles.graph_walks import GRAPH_WALK_REPLIES
 from showhow.oracles.reasoning import (
     GoldOperation,
@@ -36,6 +37,7 @@ from showhow.reasoners.atomr.skills import (
     PlanReply,
     PlanRequest,
 )
+from showhow.reasoners.baselines.skills import SelfAskRequest
 from showhow.reasoners.geek.skills import (
     ConcludeReply,
     DecomposeReply,
@@ -70,13 +72,15 @@ from showhow.reasoners.pdrr.triples import schedule_triples
 from showhow.reasoners.skills.set_operations import OperationUndefined, combine_answers
 from showhow.reasoners.skills.skill import SkillAttempt, SkillCall, SkillReply
 from showhow.reasoners.skills.values import AnswersReply, AnswerValue, ReasonedReply, format_values
-from showhow.reasoners.sources import SelectSourcesReply, SelectSourcesRequest
+from showhow.reasoners.sources import PassageQuestion, SelectSourcesReply, SelectSourcesRequest
 
 
 class OracleResponder(BaselineOracle):
-    """Replies with the gold reasoning of one question, whatever was retrieved."""
+    """Replies with the gold reasoning of one question; names the passages that state it, as far as they do."""
 
     name = "oracle"
+    unstated_replies = 0
+    """Replies of which no passage that the request shows states a fact."""
 
     def reply(self, call: SkillCall[Any, Any], rejections: Sequence[SkillAttempt]) -> SkillReply:  # noqa: ARG002 - it never errs
         """Reply to the call; KeyError for a skill that has no gold reasoning."""
@@ -87,7 +91,38 @@ class OracleResponder(BaselineOracle):
         if not isinstance(value, call.skill.reply_type):
             # Gold replies quote nothing, so those of skills that may quote are answers like all others.
             value = call.skill.reply_type.model_validate(value.model_dump())
+        value = self._cite(value, call.request)
         return SkillReply(value.model_dump_json(exclude_none=True), value)
+
+    def _cite(self, reply: BaseModel, request: Any) -> BaseModel:
+        """The reply with the passages of the request that state its facts, as far as they do."""
+        part = next((name for name in ("intermediate", "final") if getattr(reply, name, None) is not None), None)
+        if part is not None:
+            return reply.model_copy(update={part: self._cite(getattr(reply, part), request)})
+        passages = getattr(request, "passages", ())
+        if not passages or not hasattr(reply, "support") or reply.support or getattr(reply, "unknown", False):
+            return reply
+        stated = [self.facts.find_stated(*asked, passages) for asked in self.list_asked(request)]
+        self.unstated_replies += any(part.missing for part in stated)
+        return reply.model_copy(update={"support": list(dict.fromkeys(id_ for part in stated for id_ in part.support))})
+
+    @cached_property
+    def facts(self) -> FactFinder:
+        """Finds the passages that state facts."""
+        return FactFinder(self._gold)
+
+    def list_asked(self, request: Any) -> list[tuple[GoldOperation, list[AnswerValue]]]:
+        """The operations whose facts a reply to the request rests on, each with the things that it is about."""
+        try:
+            if isinstance(request, OperateRequest | CompleteRequest | ExtractRequest):
+                return [self.find_operation(request)]
+            if isinstance(request, SelfAskRequest) and request.pending is not None:
+                return [self.find_follow_up(request)]
+        except UnknownOperation:
+            return []
+        if isinstance(request, PassageQuestion) and (leaf := self.find_filled_leaf(request.question)):
+            return self.list_operations(leaf)
+        return self.list_operations()
 
     def plan(self, _request: PlanRequest) -> PlanReply:
         """The gold tree."""
@@ -223,6 +258,7 @@ class OracleResponder(BaselineOracle):
         others = [fact for fact in request.state if fact.number not in numbers.values()]
         numbers |= {last_leaf(child): number for child, number in self.match_children(node, others).items()}
         given = {leaf: facts[number] for leaf, number in numbers.items() if number in facts}
+        self.unstated_replies += node is self._gold.root and len(given) < len(self._gold.subquestions)
         try:
             answers = self._evaluate_all(given)[last_leaf(node)]
         except UnknownOperation as error:
@@ -279,7 +315,7 @@ class OracleResponder(BaselineOracle):
         return self._apply(request)
 
     def answer_triples(self, request: AnswerTriplesRequest) -> ReasonedReply:
-        """The gold answers if the triples and the relations that were followed are right; else unknown.
+        """What follows from the values that were joined; unknown if they are too few, or if what was followed is wrong.
 
         Where facts were pruned, the answers are those that follow from the facts that were kept.
         """
@@ -293,8 +329,13 @@ class OracleResponder(BaselineOracle):
         if triples != list(self._gold.triples) or wrong:
             return ReasonedReply(reasons="Other triples than the gold ones.", answers=[], unknown=True)
         if all(completed.kept is None for completed in request.triples):
-            reasons = "The triples state it." if self._gold.root_answers else "The triples have no answer."
-            return ReasonedReply(reasons=reasons, answers=self._gold.root_answers)
+            answers = self._triples.answer_joined(request.values)
+            if answers is None:
+                return ReasonedReply(reasons="Too few values were joined.", answers=[], unknown=True)
+            reasons = "The triples state it." if answers else "The triples have no answer."
+            shown = {passage.id for passage in request.passages}
+            support = [id_ for completed in request.triples for id_ in completed.facts if id_ in shown]
+            return ReasonedReply(reasons=reasons, answers=answers, support=list(dict.fromkeys(support)))
         answers = self._triples.answer([completed.kept or () for completed in request.triples])
         if answers is None:
             return ReasonedReply(reasons="A triple has no fact that is right.", answers=[], unknown=True)

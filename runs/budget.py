@@ -1,16 +1,21 @@
 """The meter that enforces the limits of a run (db/run_spec.RunLimits)."""
 
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
 from math import inf
+from threading import RLock
 from typing import Any
+from uuid import UUID
 
 from showhow.db.models import Step
 from showhow.db.run_spec import RunLimits
+from showhow.llm.errors import ChatError
 from showhow.llm.usage import Usage
 from showhow.reasoners.base import CallBudget
 
+SKILL_PURPOSE, TOOL_PURPOSE = "skill:", "tool:"
+"""The purposes of model requests that are sent while their step is under way begin with one of these."""
 MAX_CONCURRENT_QUESTIONS = 64
 """The most questions that one process answers at the same time."""
 
@@ -42,13 +47,28 @@ class CallCounts:
 
 
 class BudgetMeter:
-    """Adds up the steps, usage and time of a run, and compares them with its limits."""
+    """Adds up the steps, usage and time of a run, and compares them with its limits.
 
-    def __init__(self, limits: RunLimits, steps: int, used: Usage) -> None:
+    As the CallGate of the run's model it counts requests as they are sent. What a request used is added with the step
+    that it belongs to, or at the end of the run if no step has it.
+    """
+
+    def __init__(
+        self, limits: RunLimits, steps: int, used: Usage, current_step: Callable[[], UUID | None] = lambda: None
+    ) -> None:
+        """`current_step` tells the step of whose tool or skill this thread's request is; None for a decision."""
         self.steps = steps
         self.usage = used
         self.calls = CallCounts()
         self._begun = CallCounts()
+        """Calls of skills, with their further attempts, and of tools that are under way."""
+        self._sent = 0
+        """Requests of tools and decisions that no finished step has yet."""
+        self._unsettled: dict[UUID | None, list[Usage]] = {}
+        """What finished requests used that no finished step has yet, by step; None for decisions."""
+        self._was_denied = False
+        self._current_step = current_step
+        self._lock = RLock()
         self.expected_model_calls: int | None = None
         self.reused = 0
         """Results that were taken from the trace that the run was forked from."""
@@ -61,11 +81,6 @@ class BudgetMeter:
     def seconds(self) -> float:
         """Seconds since the meter was created."""
         return time.monotonic() - self._began
-
-    def add(self, usage: dict[str, Any] | None) -> None:
-        """Add the usage of model calls."""
-        if usage:
-            self.usage += Usage(**usage)
 
     @property
     def exceeded_time_limit(self) -> str | None:
@@ -94,29 +109,93 @@ class BudgetMeter:
             if used.max_cost >= limits.money:
                 raise RunLimitExceeded(f"the limit of ${limits.money:g} is reached{_format_bounded(used)}")
 
+    def begin(self, purpose: str) -> None:
+        """Count a request of a tool or a decision before it is sent; RunLimitExceeded if it would exceed the limit.
+
+        A tool gets a ChatError, which is its result. Requests of skills are counted by `begin_call`.
+        """
+        if purpose.startswith(SKILL_PURPOSE):
+            return
+        with self._lock:
+            if self._is_limit_of_calls_reached:
+                message = self._describe_limit("calls of the model", self._limits.model_calls)
+                raise ChatError(message) if purpose.startswith(TOOL_PURPOSE) else RunLimitExceeded(message)
+            self._sent += 1
+
+    def end(self, purpose: str, usage: Usage) -> None:
+        """Keep what a request used until the step is finished that it belongs to."""
+        step = self._current_step() if purpose.startswith((SKILL_PURPOSE, TOOL_PURPOSE)) else None
+        with self._lock:
+            self._unsettled.setdefault(step, []).append(usage)
+
+    def settle(self, model_calls: int, usage: Usage | None = None, step: UUID | None = None) -> None:
+        """Add the model calls of a step: those of its tool or skill, or else the ones that decided it."""
+        with self._lock:
+            self.usage += usage or Usage()
+            self.calls.model_calls += model_calls
+            settled = self._unsettled.pop(step, [])
+            if step is None:
+                # Requests that were refused and sent in another form came before.
+                earlier = max(0, len(settled) - model_calls)
+                settled, self._unsettled[None] = settled[earlier:], settled[:earlier]
+            self._sent -= min(self._sent, len(settled))
+
+    def settle_rest(self, error: ChatError | None = None) -> None:
+        """Add, at the end of the run, what was used by requests that no step has, such as the one that failed."""
+        with self._lock:
+            rest = [usage for usages in self._unsettled.values() for usage in usages]
+            self._unsettled.clear()
+            if error is not None and error.usage is not None and all(usage is not error.usage for usage in rest):
+                rest.append(error.usage)
+            self.usage = sum(rest, self.usage)
+            self.calls.model_calls += len(rest)
+
     @property
-    def may_ask(self) -> bool:
-        """Whether the limit of model calls leaves one for a tool, beside those that skills have begun."""
+    def _is_limit_of_calls_reached(self) -> bool:
+        """Whether the calls of the model, with those that are under way, are as many as the limit allows."""
         limit = self._limits.model_calls
-        return limit is None or self.calls.model_calls + self._begun.model_calls < limit
+        return limit is not None and self.calls.model_calls + self._begun.model_calls + self._sent >= limit
+
+    @staticmethod
+    def _describe_limit(kind: str, limit: float | None) -> str:
+        return f"the limit of {limit} {kind} is reached; ask again with a higher one"
 
     def begin_call(self, *, is_skill: bool) -> None:
         """Count a call of a skill, or else of a tool, as begun; RunLimitExceeded if it would exceed a limit."""
-        limit = self._limits.model_calls if is_skill else self._limits.retrievals
-        begun = self._begun
-        used = self.calls.model_calls + begun.model_calls if is_skill else self.calls.retrievals + begun.retrievals
-        if limit is not None and used >= limit:
-            kind = "calls of the model" if is_skill else "retrievals"
-            raise RunLimitExceeded(f"the limit of {limit} {kind} is reached; ask again with a higher one")
-        begun.model_calls += is_skill
-        begun.retrievals += not is_skill
+        with self._lock:
+            limit = self._limits.retrievals
+            if is_skill and self._is_limit_of_calls_reached:
+                raise RunLimitExceeded(self._describe_limit("calls of the model", self._limits.model_calls))
+            if not is_skill and limit is not None and self.calls.retrievals + self._begun.retrievals >= limit:
+                raise RunLimitExceeded(self._describe_limit("retrievals", limit))
+            self._begun.model_calls += is_skill
+            self._begun.retrievals += not is_skill
 
-    def end_call(self, model_calls: int = 0, retrievals: int = 0) -> None:
-        """Count a call that was begun as made: a skill with the attempts that it took, or a tool."""
-        self.calls.model_calls += model_calls
-        self.calls.retrievals += retrievals
-        self._begun.model_calls -= model_calls > 0
-        self._begun.retrievals -= retrievals > 0
+    def begin_retry(self) -> bool:
+        """Count a further attempt of a skill as begun, unless the limit of model calls leaves no room for it."""
+        with self._lock:
+            self._was_denied |= self._is_limit_of_calls_reached
+            self._begun.model_calls += not self._was_denied
+            return not self._was_denied
+
+    def check_retries(self) -> None:
+        """Raise RunLimitExceeded if a skill was not asked again because of the limit of model calls."""
+        if self._was_denied:
+            raise RunLimitExceeded(self._describe_limit("calls of the model", self._limits.model_calls))
+
+    def end_skill(self, attempts: int, usage: Usage | None, step: UUID) -> None:
+        """Count a call of a skill that was begun as made, with the attempts that it took."""
+        with self._lock:
+            self._begun.model_calls -= attempts
+            sent = self._sent
+            self.settle(attempts, usage, step)
+            self._sent = sent
+
+    def end_tool(self) -> None:
+        """Count a call of a tool that was begun as made."""
+        with self._lock:
+            self.calls.retrievals += 1
+            self._begun.retrievals -= 1
 
     def remaining(self, recorded: CallCounts) -> CallBudget:
         """What the run may still spend; `recorded` are calls of a resumed run that the reasoner has not reached again.

@@ -27,11 +27,11 @@ from showhow.llm.errors import ChatError
 from showhow.llm.types import ChatReply, ModelToolCall, OutgoingRequest, TokenLogprob
 from showhow.llm.usage import Usage
 from showhow.runs.branch_workers import RequestNotSent
+from showhow.runs.budget import SKILL_PURPOSE, TOOL_PURPOSE
 from showhow.runs.recorders import StoreRecorder
 from showhow.worlds.text_normalization import make_storable
 
-STEP_PURPOSE_PREFIXES = ("tool:", "skill:")
-"""The purposes of model requests that are sent while their step is under way begin with one of these."""
+STEP_PURPOSE_PREFIXES = (TOOL_PURPOSE, SKILL_PURPOSE)
 _RESERVATION_POLL_SECONDS = 0.25
 _current_step_id: ContextVar[UUID | None] = ContextVar("current_step_id", default=None)
 
@@ -44,6 +44,11 @@ def working_on_step(step_id: UUID) -> Iterator[None]:
         yield
     finally:
         _current_step_id.reset(token)
+
+
+def current_step() -> UUID | None:
+    """The step on whose tool or skill this thread works; None if it works on none."""
+    return _current_step_id.get()
 
 
 class StoreModelCallRecorder:
@@ -89,7 +94,7 @@ class StoreModelCallRecorder:
         """
         stored = to_model_request(request)
         # Any other request decides the next step, and is linked to it when that step begins.
-        step_id = _current_step_id.get() if request.purpose.startswith(STEP_PURPOSE_PREFIXES) else None
+        step_id = current_step() if request.purpose.startswith(STEP_PURPOSE_PREFIXES) else None
         permission = CallPermission.GRANTED
         while permission != CallPermission.STOPPED:
             with self._database.begin() as session:

@@ -10,7 +10,7 @@ steps of a round are stored in the order of the branches and executed together; 
 
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from threading import Event
@@ -36,7 +36,15 @@ from showhow.reasoners.base import (
     Task,
     to_step_result,
 )
-from showhow.reasoners.skills.skill import ModelResponder, SkillCall, SkillResult, answer_skill_call, skill_step_data
+from showhow.reasoners.skills.skill import (
+    ModelResponder,
+    Skill,
+    SkillCall,
+    SkillResult,
+    answer_skill_call,
+    skill_step_data,
+)
+from showhow.reasoners.skills.values import UNSUPPORTED, AnswersReply
 from showhow.runs.branch_workers import (
     CancellableWorkers,
     PersonAwaited,
@@ -46,7 +54,7 @@ from showhow.runs.branch_workers import (
     next_move,
 )
 from showhow.runs.budget import BudgetMeter, CallCounts, RunLimitExceeded
-from showhow.runs.model_call_recorder import working_on_step
+from showhow.runs.model_call_recorder import current_step, working_on_step
 from showhow.runs.recorders import NO_OUTCOME, RecordedSteps, StepRecorder, read_recorded, to_new_step
 from showhow.tools.arguments import ToolError
 from showhow.tools.read import read
@@ -138,15 +146,42 @@ class _Job:
     step: Step | None = None
 
 
+class _ReplyTally:
+    """Tells whether the replies of a run's skills were of any use."""
+
+    def __init__(self) -> None:
+        self._usable: dict[bool, bool] = {}
+        """Whether a skill that answers, or another one, had a usable reply."""
+        self._error = ""
+
+    def add(self, skill: Skill[Any, Any], result: SkillResult[Any]) -> None:
+        """Note a reply, or that there was none."""
+        answers = issubclass(skill.reply_type, AnswersReply)
+        self._usable[answers] = self._usable.get(answers, False) or result.is_usable
+        self._error = self._error if result.is_usable else result.error or ""
+
+    @property
+    def unusable(self) -> str | None:
+        """Why no answering skill, or if none was asked no skill, had a usable reply; None if one had."""
+        if not self._usable or self._usable.get(True, self._usable.get(False)):
+            return None
+        return self._error
+
+
+_UNSUPPORTED_REASON = "The method names no source that states its answer, and its own knowledge is not to be used"
+
+
 class _RunDriver:
     """Drives one run."""
 
     def __init__(self, task: Task, recorder: RunRecorder, control: RunControl) -> None:
         self._recorder = recorder
         self._control = control
-        self._meter = BudgetMeter(control.limits, len(recorder.recorded_steps), recorder.usage)
+        self._meter = BudgetMeter(control.limits, len(recorder.recorded_steps), recorder.usage, current_step)
         self._workers = CancellableWorkers(control.on_text)
         task = _set_model_deadline(task, control.limits.seconds)
+        if (chat := task.context.chat) is not None:
+            task = replace(task, context=replace(task.context, chat=chat.with_gate(self._meter)))
         task = replace(task, budget=lambda: self._meter.remaining(self._recorded.count_calls()))
         self._task = replace(task, on_text=self._workers.emit_text) if control.on_text is not None else task
         self._tools = {tool.name: tool for tool in task.tools}
@@ -155,6 +190,7 @@ class _RunDriver:
         """Spans that the resumed run had completed."""
         self._recorded = RecordedSteps(())
         self._strands: list[Strand] = []
+        self._replies = _ReplyTally()
         self._awaited: list[Step] = []
         """Calls of skills whose replies a person has to write."""
         self._responder = task.responder or (None if task.context.chat is None else ModelResponder(task.context.chat))
@@ -169,37 +205,53 @@ class _RunDriver:
             return self.make_result(WAITING if isinstance(error, PersonAwaited) else "limit", str(error))
         except QuestionRefused as error:
             self._meter.expected_model_calls = error.expected_model_calls
-            return replace(self.make_result("refused", str(error)), refusal_reason=error.reason or str(error))
+            return self._make_refusal(str(error), error.reason or str(error))
         except (ReasonerError, ChatError, ToolError, SourceError) as error:
             return self._make_failure(error)
-        self._meter.add(final.usage)
-        self._meter.calls.model_calls += int((final.usage or {}).get("calls", 0))
+        self._settle_decision(final.usage)
+        return self._judge_answer(reasoner.name, final)
+
+    def _judge_answer(self, reasoner: str, final: FinalAnswer) -> RunOutcome:
+        """The outcome of a run that came to its end: an answer, unless it has no form or rests on nothing."""
         try:
             answer = self._task.answer_format.normalize(final.answers.final_answer)
         except InvalidAnswer as error:
             is_empty = not final.answers.final_answer.strip()
             problem = "without an answer" if is_empty else f"with an answer that does not fit: {error}"
-            return self.make_result("failed", f"{reasoner.name} came to an end {problem}")
+            return self.make_result("failed", f"{reasoner} came to an end {problem}")
         self._meter.expected_model_calls = final.expected_model_calls
+        if final.details.get(UNSUPPORTED) or self._replies.unusable is not None:
+            question = self._task.question
+            return self._make_refusal(f"{_UNSUPPORTED_REASON}: {answer!r} for {question}", _UNSUPPORTED_REASON)
         return replace(
             self.make_result("answered", None),
             answers=replace(final.answers, final_answer=answer),
             details=final.details,
         )
 
+    def _make_refusal(self, message: str, reason: str) -> RunOutcome:
+        """The outcome of a run that refuses its question; a failure if no reply of the model said anything."""
+        if (error := self._replies.unusable) is not None:
+            return self.make_result("failed", f"The model gave no usable reply: {error}")
+        return replace(self.make_result("refused", message), refusal_reason=reason)
+
     def _make_failure(self, error: Exception) -> RunOutcome:
         """The outcome of a run that this error ended."""
         if not isinstance(error, ChatError):
             return self.make_result("failed", str(error))
-        self._meter.usage += error.usage or Usage()
+        self._meter.settle_rest(error)
         # The model's requests end with the time of the run.
         limit = self._meter.exceeded_time_limit
         return self.make_result("limit" if limit else "failed", limit or str(error))
 
     def make_result(self, ending: str, failure: str | None) -> RunOutcome:
         """The outcome of the run with its usage and seconds so far."""
+        self._meter.settle_rest()
         usage = self._meter.usage.to_json() if self._meter.usage.calls else {}
-        return RunOutcome(ending, failure, usage=usage, seconds=self._meter.seconds, calls=self._meter.describe_calls())
+        calls = self._meter.describe_calls()
+        if unstated := getattr(self._responder, "unstated_replies", 0):
+            calls["unstated_replies"] = unstated
+        return RunOutcome(ending, failure, usage=usage, seconds=self._meter.seconds, calls=calls)
 
     def _solve(self, reasoner: Reasoner) -> FinalAnswer:
         try:
@@ -298,6 +350,7 @@ class _RunDriver:
         self._meter.critical_path += longest
         if exceeded is not None:
             raise exceeded
+        self._meter.check_retries()
         return done
 
     def _begin_job(self, job: _Job) -> Step:
@@ -311,7 +364,7 @@ class _RunDriver:
             job.step = recorded
             return recorded
         if isinstance(job.move, Action):
-            self._add_decision(job.move)
+            self._settle_decision(job.move.usage)
         self._meter.check_steps()
         reused = self._recorded.take_later(job.move, new, self._meter.steps + 1)
         if reused is None:
@@ -352,7 +405,7 @@ class _RunDriver:
         """
         takes_passages = step.node is not None and step.tool == read.__name__
         context = self._task.context
-        return replace(context, chat=None) if takes_passages or not self._meter.may_ask else context
+        return replace(context, chat=None) if takes_passages else context
 
     def _ask_skill(self, step: Step, call: SkillCall[Any, Any]) -> SkillResult[Any]:
         if self._responder is None:
@@ -360,7 +413,7 @@ class _RunDriver:
                 "This reasoner needs a language model: add a profile on the Settings page, or use the reasoner replay."
             )
         with working_on_step(step.id):
-            return answer_skill_call(self._responder, call)
+            return answer_skill_call(self._responder, call, self._meter.begin_retry)
 
     def _complete_job(self, job: _Job, result: ToolResult | SkillResult[Any]) -> ToolResult | SkillResult[Any]:
         """Store and count the result of a job, unless its step was finished before; return it with its step."""
@@ -369,21 +422,21 @@ class _RunDriver:
             raise ReasonerError("a result came for a step that was never stored")
         if step.finished_at is None and isinstance(result, ToolResult):
             self._complete_tool_step(step, result)
-            self._meter.end_call(retrievals=1)
+            self._meter.end_tool()
         elif step.finished_at is None and isinstance(result, SkillResult):
             self._complete_skill_step(step, result)
-            self._meter.end_call(model_calls=len(result.attempts))
+            self._meter.end_skill(len(result.attempts), result.usage, step.id)
+        if isinstance(result, SkillResult) and isinstance(job.move, SkillCall):
+            self._replies.add(job.move.skill, result)
         return replace(result, step_id=step.id, step_position=step.position)
 
     def _complete_tool_step(self, step: Step, result: ToolResult) -> Step:
         usage = result.usage or Usage()
-        self._meter.usage += usage
-        self._meter.calls.model_calls += usage.calls
+        self._meter.settle(usage.calls, usage, step.id)
         return self._recorder.complete(step, to_step_result(result))
 
     def _complete_skill_step(self, step: Step, result: SkillResult[Any]) -> None:
         usage = None if result.usage is None else result.usage.to_json()
-        self._meter.add(usage)
         failure = result.error if result.reply is None else None
         self._recorder.complete(
             step,
@@ -397,17 +450,17 @@ class _RunDriver:
             ),
         )
 
-    def _add_decision(self, action: Action) -> None:
-        """Count the model calls that decided an action."""
-        self._meter.add(action.usage)
-        self._meter.calls.model_calls += int((action.usage or {}).get("calls", 0))
+    def _settle_decision(self, usage: Mapping[str, Any] | None) -> None:
+        """Count the model calls that decided an action, the completion of a step or the answer."""
+        if usage:
+            self._meter.settle(int(usage.get("calls", 0)), Usage(**usage))
 
     def _store_action(self, action: Action, seconds: float) -> ToolResult:
         """Store a step that calls no tool."""
         new = action.to_new_step(seconds)
         step = self._recorded.take(action, new)
         if step is None:
-            self._add_decision(action)
+            self._settle_decision(action.usage)
             self._meter.check_steps()
             self._meter.steps += 1
             step = self._recorder.begin(new)
@@ -436,7 +489,7 @@ class _RunDriver:
         step = self._open_steps.pop(completion.step, None)
         if step is None:
             raise ReasonerError(f"the step {completion.step} is not open, so it cannot be completed")
-        self._meter.add(completion.usage)
+        self._settle_decision(completion.usage)
         self._recorder.complete(
             step,
             StepResult(

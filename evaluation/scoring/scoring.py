@@ -63,6 +63,8 @@ class QuestionScore:
     """Why it was refused, with the names of its question."""
     says_unanswerable: bool = False
     """Whether the answer is that the question cannot be answered."""
+    unstated_replies: int = 0
+    """Gold replies to skills that rest on facts which nothing that was retrieved states."""
 
 
 def sample_questions(questions: Sequence[GoldQuestionType], limit: int | None, seed: int) -> list[GoldQuestionType]:
@@ -103,6 +105,7 @@ def describe_outcome(question: GoldQuestion, outcome: RunOutcome, scores: Mappin
         calls.get("retrievals", 0),
         outcome.refusal_reason,
         answers is not None and read_unanswerable(answers.final_answer) is not None,
+        calls.get("unstated_replies", 0),
     )
 
 
@@ -132,6 +135,7 @@ def summarize_calls(scores: Sequence[QuestionScore]) -> dict[str, int | None]:
         "model_calls": sum(score.model_calls for score in scores),
         "model_calls_expected": sum(known) if len(known) == len(expected) else None,
         "retrievals": sum(score.retrievals for score in scores),
+        "resting_on_unread_facts": sum(score.unstated_replies > 0 for score in scores),
     }
 
 

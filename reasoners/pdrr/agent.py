@@ -233,7 +233,9 @@ class _TripleRun:
         fan = Fan("triples to look up again", len(self._scheduled), cost, CallBudget(1, 0), least=0)
         if (yield from fit_to_budget(self._task, fan, "budget/again", None)) < len(self._scheduled):
             return False
+        before = self._finder.completions
         yield from self._complete_all("/again", None)
+        self._expected_calls += self._finder.completions - before + 1
         return True
 
     def _complete_all(self, suffix: str, keep: int | None) -> Generator[Move, Any, None]:

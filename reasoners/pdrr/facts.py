@@ -96,6 +96,8 @@ class TripleFactFinder:
         self._has_graph = has_graph
         self._retriever = Retriever(task, passages)
         self.expected_calls = 0
+        self.completions = 0
+        """How often a triple was completed from passages."""
         self.unread: list[str] = []
         """The places of triples whose texts the budget had no room for."""
         self.reserved_calls = 0
@@ -309,6 +311,7 @@ class TripleFactFinder:
         span: UUID,
     ) -> Generator[Move, Any, TripleFacts | None]:
         """The facts that passages state; None if they do not tell."""
+        self.completions += 1
         request = CompleteRequest(
             triple=entry.triple, known=list(known), from_subject=entry.from_subject, passages=list(passages)
         )

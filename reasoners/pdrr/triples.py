@@ -1,13 +1,16 @@
 """Triples with numbered unknowns such as person#1, and the order in which they can be completed."""
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 
 from pydantic import BaseModel, ConfigDict
 
 from showhow.llm.structured_output import ReplyText
 from showhow.reasoners.answers.normalization import answers_equal
+from showhow.reasoners.skills.named_things import NamedThings
 from showhow.reasoners.skills.set_operations import OperationUndefined, compare_values
 from showhow.reasoners.skills.values import AnswerValue, distinct_values
 
@@ -126,7 +129,9 @@ def list_ancestors(entry: ScheduledTriple, scheduled: Sequence[ScheduledTriple])
 
 def name_owners(pairs: Sequence[AnswerValue], known: Sequence[AnswerValue]) -> list[AnswerValue]:
     """The values with the key of the known value that each belongs to; of several it may stay unnamed."""
-    keys = {name: value.key for value in known for name in (value.text, value.key)}
+    texts = Counter(value.text for value in known)
+    keys = {value.text: value.key for value in known if texts[value.text] == 1}
+    keys |= {value.key: value.key for value in known}
     only = known[0].key if len(known) == 1 else None
     return [pair.model_copy(update={"of": keys.get(pair.of or "", only)}) for pair in pairs]
 
@@ -137,8 +142,11 @@ def join_values(
     """The values of each unknown for which all these triples can hold; where unknowns form a circle, perhaps more.
 
     Each triple comes with the values of its other end, with their owners at the known end. Values that a triple
-    excludes are left out until nothing changes, so the order of the triples does not matter.
+    excludes are left out until nothing changes, so the order of the triples does not matter. A value without an id
+    may be any of the things of its name (named_things.py).
     """
+    things = NamedThings(chain.from_iterable(pairs for _, pairs in completed))
+    completed = [(entry, [thing for pair in pairs for thing in things.identify(pair)]) for entry, pairs in completed]
     values: dict[str, list[AnswerValue]] = {}
     size = None
     while size != (size := sum(map(len, values.values()), len(values))):

@@ -2,15 +2,18 @@
 
     combine_answers("earliest", [people, birthdays])  # people whose birthday is the earliest
 
-Values of the second operand name the value of the first that they belong to (`AnswerValue.of`).
+Values of the second operand name the value of the first that they belong to (`AnswerValue.of`). Which values are one
+thing, some of which may have no id, is said in named_things.py.
 """
 
 from collections.abc import Callable, Sequence
 from decimal import Decimal, InvalidOperation
+from itertools import chain
 from typing import Literal
 
 from showhow.reasoners.answers.dates_and_numbers import normalize_quantities
 from showhow.reasoners.answers.normalization import answers_equal
+from showhow.reasoners.skills.named_things import NamedThings
 from showhow.reasoners.skills.values import AnswerValue, distinct_values
 
 Operation = Literal[
@@ -39,12 +42,21 @@ class OperationUndefined(ValueError):
 def combine_answers(operation: Operation, operands: Sequence[Operand]) -> list[AnswerValue]:
     """Apply the operation; [] where the operands have no answer to it, such as a comparison of equal days.
 
-    OperationUndefined if the number of operands is wrong, or a value is neither a date nor a number.
+    OperationUndefined if the number of operands is wrong, if a value is neither a date nor a number, or if the answer
+    depends on which of several things a name without an id stands for.
     """
     counts, function = _OPERATIONS[operation]
     if len(operands) not in counts:
         raise OperationUndefined(f"{operation} takes {' or '.join(map(str, counts))} operands, not {len(operands)}")
-    return function(operands)
+    things = NamedThings(chain.from_iterable(operands))
+    readings = things.list_readings()
+    results = [
+        function([[thing for value in operand for thing in reading.identify(value)] for operand in operands])
+        for reading in readings
+    ]
+    if not results or any({value.key for value in result} != {value.key for value in results[0]} for result in results):
+        raise OperationUndefined(f"it is not known which of several things {things.ambiguous_name!r} is")
+    return results[0]
 
 
 def operand_counts(operation: Operation) -> tuple[int, ...]:
@@ -64,7 +76,7 @@ def _count(operands: Sequence[Operand]) -> list[AnswerValue]:
 def _count_each(operands: Sequence[Operand]) -> list[AnswerValue]:
     owners, counted = operands
     _check_owners(owners, counted)
-    counts = {len({value.key for value in counted if value.of in {owner.key, owner.text}}) for owner in owners}
+    counts = {len({value.key for value in counted if value.of == owner.key}) for owner in owners}
     return [_number(count) for count in sorted(counts)]
 
 
@@ -74,9 +86,7 @@ def _extreme(
     people, days = operands
     _check_owners(people, days)
     day_by_owner = {day.of: _comparable(day) for day in days}
-    owners = [
-        (person, day_by_owner.get(person.key, day_by_owner.get(person.text))) for person in distinct_values(people)
-    ]
+    owners = [(person, day_by_owner.get(person.key)) for person in distinct_values(people)]
     dated = [(person, day) for person, day in owners if day is not None]
     if not dated:
         return []
@@ -86,8 +96,8 @@ def _extreme(
 
 def _check_owners(owners: Operand, values: Operand) -> None:
     """Raise OperationUndefined for values of which none says to which of the owners it belongs."""
-    names = {name for owner in owners for name in (owner.key, owner.text)}
-    if owners and values and not any(value.of in names for value in values):
+    keys = {owner.key for owner in owners}
+    if owners and values and not any(value.of in keys for value in values):
         raise OperationUndefined(f"it is not known to whom {values[0].text!r} belongs")
 
 
@@ -105,7 +115,8 @@ def _same(operands: Sequence[Operand], *, expected: bool) -> list[AnswerValue]:
     left, right = map(distinct_values, operands)
     if len(left) != 1 or len(right) != 1:
         return []
-    equal = left[0].key == right[0].key or answers_equal(left[0].text, right[0].text)
+    have_ids = left[0].entity is not None and right[0].entity is not None
+    equal = left[0].key == right[0].key or (not have_ids and answers_equal(left[0].text, right[0].text))
     return [_truth(equal == expected)]
 
 

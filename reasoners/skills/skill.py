@@ -142,6 +142,11 @@ class SkillResult(Generic[ReplyT]):
         """Why the last attempt was not usable; None if it was."""
         return self.attempts[-1].error if self.attempts else None
 
+    @property
+    def is_usable(self) -> bool:
+        """Whether the responder gave a reply of the skill's form, not the fallback."""
+        return self.reply is not None and self.fallback is None
+
 
 class RejectedReply(Exception):
     """A reply that a person wrote is not usable; the message says in one sentence what is wrong with it."""
@@ -158,11 +163,15 @@ class Responder(Protocol):
         """Reply to the call; `rejections` are the earlier attempts. ChatError if there is no reply."""
 
 
-def answer_skill_call(responder: Responder, call: SkillCall[RequestT, ReplyT]) -> SkillResult[ReplyT]:
+def answer_skill_call(
+    responder: Responder, call: SkillCall[RequestT, ReplyT], may_retry: Callable[[], bool] = lambda: True
+) -> SkillResult[ReplyT]:
     """Ask the responder until a reply is usable; after the last attempt the skill's fallback applies, if it has one."""
     attempts: list[SkillAttempt] = []
     usage: Usage | None = None
-    for _ in range(1 + MAX_RETRIES):
+    for number in range(1 + MAX_RETRIES):
+        if number and not may_retry():
+            break
         reply = responder.reply(call, attempts)
         if reply.usage is not None:
             usage = reply.usage if usage is None else usage + reply.usage

@@ -300,6 +300,8 @@ def _cell_text(cell: Mapping[str, Any] | None) -> str:
 
 OWN_KNOWLEDGE = "model"
 """The source of an answer that rests on the model's own knowledge."""
+UNSUPPORTED = "unsupported"
+"""Set in the details of an answer that rests neither on a step nor on own knowledge; the run refuses it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -316,13 +318,14 @@ def conclude(
     """Conclude with these values; the final thought has the `reasons` and cites the `steps` by their positions.
 
     `sources` (text, graph, web, model) are those that the values rest on. Only an answer that rests on one kind alone
-    is also the answer of that kind; text and web are one kind. Without a value the question cannot be answered.
+    is also the answer of that kind; text and web are one kind. Without a value the question cannot be answered; values
+    without a step are UNSUPPORTED, unless they rest on own knowledge.
     """
     texts = list(dict.fromkeys(value.text for value in values))
-    answer, is_known = join_answers(texts), set(sources) <= {OWN_KNOWLEDGE}
+    answer, is_own = join_answers(texts), OWN_KNOWLEDGE in sources
     statement = f"So the answer is: {answer}."
     if not texts:
-        reason = UnanswerableReason.UNSTATED if is_known else UnanswerableReason.NOT_IN_SOURCES
+        reason = UnanswerableReason.UNSTATED if set(sources) <= {OWN_KNOWLEDGE} else UnanswerableReason.NOT_IN_SOURCES
         answer = statement = write_unanswerable(reason)
     cited = sorted(set(steps))
     kinds = {"text" if source == "web" else source for source in sources}
@@ -334,7 +337,8 @@ def conclude(
         answer_model=answer if kinds == {OWN_KNOWLEDGE} else None,
         final_thought=f"{f'{reasons} ' if reasons else ''}{statement}{marks}",
     )
-    return Conclusion(answers, {"answers": texts} | ({"cited_steps": cited} if cited else {}))
+    details = {"answers": texts} | ({"cited_steps": cited} if cited else {})
+    return Conclusion(answers, details | ({} if cited or is_own or not texts else {UNSUPPORTED: True}))
 
 
 def conclude_from_passages(reply: AnswersReply, passages: Sequence[SourcePassage], reasons: str = "") -> Conclusion:

@@ -1,11 +1,13 @@
 """Operations on answers, against plain Python over random people, and the cases without an answer."""
 
 from datetime import date, timedelta
+from itertools import product
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from showhow.reasoners.pdrr.triples import Triple, join_values, name_owners, schedule_triples
 from showhow.reasoners.skills.set_operations import OperationUndefined, combine_answers, compare_values
 from showhow.reasoners.skills.values import AnswerValue
 
@@ -111,3 +113,80 @@ def test_values_are_compared_as_dates_or_numbers(first: str, second: str, order:
             compare_values(first, second)
     else:
         assert compare_values(first, second) == order
+
+
+NAMES = {"Q1": "Ada Lind", "Q2": "Ada Lind", "Q3": "Bo Reed", "Q4": "Cy Voss"}
+"""People, two of one name."""
+MENTIONS = st.lists(
+    st.sampled_from([*NAMES]).map(lambda id_: AnswerValue(text=NAMES[id_], entity=id_))
+    | st.sampled_from(["Ada Lind", "ada  lind", "Bo Reed", "Cy Voss"]).map(lambda name: AnswerValue(text=name)),
+    max_size=4,
+)
+
+
+def folded(name: str) -> str:
+    return " ".join(name.casefold().split())
+
+
+def list_possible(value: AnswerValue, at_hand: list[AnswerValue]) -> list[str]:
+    """The things that a value may be: that of its id, else those at hand with its name, else what has the name."""
+    if value.entity:
+        return [value.entity]
+    ids = {other.entity for other in at_hand if other.entity and folded(other.text) == folded(value.text)}
+    return sorted(filter(None, ids)) or [folded(value.text)]
+
+
+def list_all_results(operation: str, operands: list[list[AnswerValue]]) -> list[set[str]]:
+    """What plain sets give for each way to choose one thing for each name that stands without an id."""
+    at_hand = [value for operand in operands for value in operand]
+    names = sorted({folded(value.text) for value in at_hand if not value.entity})
+    results = []
+    for chosen in product(*(list_possible(AnswerValue(text=name), at_hand) for name in names)):
+        thing_of = dict(zip(names, chosen, strict=True))
+        sets = [{value.entity or thing_of[folded(value.text)] for value in operand} for operand in operands]
+        results.append(set.intersection(*sets) if operation == "both" else {str(len(sets[0]))})
+    return results
+
+
+@pytest.mark.parametrize(("operation", "count"), [("both", 2), ("both", 3), ("count", 1)])
+@given(data=st.data())
+def test_a_person_with_and_without_an_id_is_one_and_two_ids_are_two(operation, count, data):  # type: ignore[no-untyped-def]
+    operands = [data.draw(MENTIONS) for _ in range(count)]
+    results = list_all_results(operation, operands)
+    if any(result != results[0] for result in results):
+        with pytest.raises(OperationUndefined, match="it is not known which of several things 'Ada Lind' is"):
+            combine_answers(operation, operands)
+    else:
+        combined = combine_answers(operation, operands)
+        assert {value.entity or folded(value.text) for value in combined} == results[0]
+        assert len({value.key for value in combined}) == len(results[0])
+
+
+@given(MENTIONS, MENTIONS)
+def test_a_join_keeps_whoever_may_be_meant_on_both_sides(left: list[AnswerValue], right: list[AnswerValue]):
+    triples = [Triple(subject=name, relation="friend", object="person#1") for name in ("Dee Fox", "Eve Gray")]
+    completed = list(zip(schedule_triples(triples), (left, right), strict=True))
+    joined = join_values(completed)["person#1"]
+    sides = [{thing for value in side for thing in list_possible(value, [*left, *right])} for side in (left, right)]
+    assert {value.entity or folded(value.text) for value in joined} == sides[0] & sides[1]
+
+
+@pytest.mark.parametrize(("operation", "expected"), [("earliest", "Q1"), ("latest", "Q3")])
+@pytest.mark.parametrize("names_owner", [True, False])
+def test_days_belong_to_people_whether_either_side_has_an_id(operation, expected, names_owner):  # type: ignore[no-untyped-def]
+    people = [AnswerValue(text="Ada Lind", entity="Q1"), AnswerValue(text="Bo Reed", entity="Q3")]
+    days = [AnswerValue(text=f"190{number}-01-01", of=person.key) for number, person in enumerate(people)]
+    if names_owner:
+        days = [day.model_copy(update={"of": person.text.lower()}) for day, person in zip(days, people, strict=True)]
+    assert [value.entity for value in combine_answers(operation, [people, days])] == [expected]
+    alone = [AnswerValue(text="ada lind"), AnswerValue(text="Bo Reed")]
+    counted = [value.model_copy(update={"of": "Q1"}) for value in [*people, *people]]
+    assert texts(combine_answers("count each", [alone, counted])) == ["0", "2"]
+
+
+def test_two_people_of_one_name_are_different():
+    adas = [[AnswerValue(text="Ada Lind", entity=id_)] for id_ in ("Q1", "Q2")]
+    assert texts(combine_answers("same", adas)) == ["no"]
+    assert texts(combine_answers("same", [adas[0], [AnswerValue(text="ada lind")]])) == ["yes"]
+    shared = name_owners([AnswerValue(text="Rome", of="Ada Lind")], [adas[0][0], adas[1][0]])
+    assert [value.of for value in shared] == [None]
