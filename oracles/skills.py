@@ -69,7 +69,7 @@ from showhow.reasoners.pdrr.skills import (
 from showhow.reasoners.pdrr.triples import schedule_triples
 from showhow.reasoners.skills.set_operations import OperationUndefined, combine_answers
 from showhow.reasoners.skills.skill import SkillAttempt, SkillCall, SkillReply
-from showhow.reasoners.skills.values import AnswersReply, AnswerValue, ReasonedReply, format_values
+from showhow.reasoners.skills.values import AnswersReply, AnswerValue, ReasonedReply, SourcePassage, format_values
 from showhow.reasoners.sources import SelectSourcesReply, SelectSourcesRequest
 
 
@@ -169,27 +169,27 @@ class OracleResponder(BaselineOracle):
     def decompose(self, request: DecomposeRequest) -> DecomposeReply:
         """The sub-questions that remain, with their gold answers as pseudo-answers.
 
-        Several branches begin with different ones of those that can be answered now.
+        It begins with the first that can be answered now and begins no other way; none if each of them begins one.
         """
         numbers = self._match_state(request.state)
         remaining = [(leaf, text) for leaf, text in self._gold.subquestions if leaf not in numbers]
-        ready = [leaf for leaf, text in remaining if self._referred_leaves(text) <= numbers.keys()]
-        branches = []
-        for first in ready[: request.n]:
-            order = sorted(remaining, key=lambda entry: entry[0] is not first)
-            planned = dict(numbers)
-            steps = []
-            for leaf, text in order:
-                planned[leaf] = len(planned) + 1
-                steps.append(
-                    PlannedStep(
-                        question=self._renumber(text, planned),
-                        pseudo=format_values(self._values_of(leaf)),
-                        names=self._list_names(leaf),
-                    )
+        ready = [
+            leaf
+            for leaf, text in remaining
+            if self._referred_leaves(text) <= numbers.keys() and self._renumber(text, numbers) not in request.others
+        ]
+        steps = []
+        planned = dict(numbers)
+        for leaf, text in sorted(remaining, key=lambda entry: entry[0] is not ready[0]) if ready else ():
+            planned[leaf] = len(planned) + 1
+            steps.append(
+                PlannedStep(
+                    question=self._renumber(text, planned),
+                    pseudo=format_values(self._values_of(leaf)),
+                    names=self._list_names(leaf),
                 )
-            branches.append(PlannedLane(steps=steps))
-        return DecomposeReply(branches=branches)
+            )
+        return DecomposeReply(branches=[PlannedLane(steps=steps)] if steps else [])
 
     def _list_names(self, leaf: ReasoningNode) -> list[str]:
         """The names in the sub-question of a leaf: what it starts from, unless that is an earlier answer."""
@@ -203,7 +203,8 @@ class OracleResponder(BaselineOracle):
 
     def extract(self, request: ExtractRequest) -> FactReply:
         """The fact about the things that the sub-question refers to."""
-        return self._answer_subquestion(request.planned, request.references, request.state)
+        reply = self._answer_subquestion(request.planned, request.references, request.state)
+        return reply.model_copy(update={"support": _support(reply, request.passages)})
 
     def self_answer(self, request: SubquestionRequest) -> FactReply:
         """What follows from the answers that the sub-question refers to."""
@@ -276,7 +277,8 @@ class OracleResponder(BaselineOracle):
 
     def complete(self, request: CompleteRequest) -> AnswersReply:
         """The values of the other end about those that are given."""
-        return self._apply(request)
+        reply = self._apply(request)
+        return reply.model_copy(update={"support": _support(reply, request.passages)})
 
     def answer_triples(self, request: AnswerTriplesRequest) -> ReasonedReply:
         """The gold answers if the triples and the relations that were followed are right; else unknown.
@@ -294,7 +296,8 @@ class OracleResponder(BaselineOracle):
             return ReasonedReply(reasons="Other triples than the gold ones.", answers=[], unknown=True)
         if all(completed.kept is None for completed in request.triples):
             reasons = "The triples state it." if self._gold.root_answers else "The triples have no answer."
-            return ReasonedReply(reasons=reasons, answers=self._gold.root_answers)
+            reply = ReasonedReply(reasons=reasons, answers=self._gold.root_answers)
+            return reply.model_copy(update={"support": _support(reply, request.passages)})
         answers = self._triples.answer([completed.kept or () for completed in request.triples])
         if answers is None:
             return ReasonedReply(reasons="A triple has no fact that is right.", answers=[], unknown=True)
@@ -354,6 +357,11 @@ class OracleResponder(BaselineOracle):
         return leaf, {
             leaf_by_number[number]: list(values) for number, values in references.items() if number in leaf_by_number
         }
+
+
+def _support(reply: AnswersReply, passages: Sequence[SourcePassage]) -> list[str]:
+    """What a gold reply names as its support: all passages, since it says nothing of what they state."""
+    return [passage.id for passage in passages] if reply.answers else []
 
 
 def _encode_node(node: ReasoningNode, gold: GoldReasoning) -> PlanNode:

@@ -57,7 +57,9 @@ from showhow.reasoners.baselines.single_call import (
     build_rag,
 )
 from showhow.reasoners.baselines.skills import COT_ANSWER, COT_RAG
-from showhow.reasoners.geek.agent import Geek, GeekOptions
+from showhow.reasoners.geek.agent import Geek
+from showhow.reasoners.geek.options import PUBLISHED_OPTIONS as PUBLISHED_GEEK
+from showhow.reasoners.geek.options import GeekOptions
 from showhow.reasoners.geek.skills import CONCLUDE, DECOMPOSE, EXTRACT, NEEDS_RETRIEVAL, NEXT_ACTION, SELF_ANSWER
 from showhow.reasoners.humaniq.agent import HumanIQ
 from showhow.reasoners.humaniq.late_fusion import LateFusion
@@ -255,6 +257,7 @@ _ENTRIES = (
         needs="the tools of a text, web or graph source",
         build=Geek,
         options=GeekOptions,
+        presets={"published": PUBLISHED_GEEK},
         select=_select_plans,
         default_step_limit=TREE_STEP_LIMIT,
         skills=(NEXT_ACTION, DECOMPOSE, NEEDS_RETRIEVAL, SELECT_SOURCES, EXTRACT, SELF_ANSWER, CONCLUDE),

@@ -165,6 +165,22 @@ def check_answers(reply: AnswersReply, passages: Sequence[SourcePassage]) -> str
     return None
 
 
+UNSUPPORTED = (
+    "No passage is named as support of the answers; name in support the ids of those that state them, or say that they "
+    "are unknown."
+)
+
+
+def lacks_support(reply: AnswersReply) -> bool:
+    """Whether answers rest on no passage; that nothing was found, which is a count of 0 or a no, needs none."""
+    return not reply.support and any(answer.text.strip().casefold() not in {"0", "no"} for answer in reply.answers)
+
+
+def check_supported_answers(reply: AnswersReply, passages: Sequence[SourcePassage]) -> str | None:
+    """What is wrong with answers that must rest on passages."""
+    return check_answers(reply, passages) or (UNSUPPORTED if lacks_support(reply) else None)
+
+
 def _shorten(text: str) -> str:
     return text if len(text) <= MAX_SHOWN_CHARACTERS else f"{text[:MAX_SHOWN_CHARACTERS]}..."
 
