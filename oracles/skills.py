@@ -16,6 +16,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from showhow.fiction.questions.decomposition import classify_structure
+from showhow.fiction.questions.expressions import Compare, Judge, Most, Same
 from showhow.fiction.questions.reasoning import DIRECT_REASONING, RELATE, SEARCH, ReasoningNode
 from showhow.fiction.universe.universe import SOURCES
 from showhow.oracles.baselines import BaselineOracle
@@ -65,8 +66,9 @@ from showhow.reasoners.pdrr.skills import (
     RelationsRequest,
     StructureReply,
     TriplesReply,
+    TriplesRequest,
 )
-from showhow.reasoners.pdrr.triples import schedule_triples
+from showhow.reasoners.pdrr.triples import is_unknown, schedule_triples
 from showhow.reasoners.skills.set_operations import OperationUndefined, combine_answers
 from showhow.reasoners.skills.skill import SkillAttempt, SkillCall, SkillReply
 from showhow.reasoners.skills.values import AnswersReply, AnswerValue, ReasonedReply, SourcePassage, format_values
@@ -236,11 +238,21 @@ class OracleResponder(BaselineOracle):
         """The gold structure."""
         return StructureReply.model_validate({"structure": classify_structure(self._gold.expression)})
 
-    def triples(self, _request: PdrrQuestion) -> TriplesReply:
-        """The gold decomposition; the last unknown stands for the answer."""
-        triples = self._gold.triples
+    def triples(self, _request: TriplesRequest) -> TriplesReply:
+        """The gold decomposition, with what it is that the question asks for."""
+        triples, expression = self._gold.triples, self._gold.expression
         unknowns = [unknown for triple in triples for unknown in triple.unknowns]
-        return TriplesReply(triples=list(triples), answer=unknowns[-1] if unknowns else triples[-1].object)
+        answer = unknowns[-1] if unknowns else triples[-1].object
+        if isinstance(expression, Same | Judge):
+            answer = "yes or no"
+        elif isinstance(expression, Compare):
+            # The last triples of both sides tell the dates of those who are compared.
+            last = triples[-1].relation
+            dated = [triple.subject for triple in triples if triple.relation == last and is_unknown(triple.object)]
+            answer = " or ".join(sorted({dated[0], dated[-1]}, key=lambda end: not is_unknown(end)))
+        elif isinstance(expression, Most):
+            answer = triples[-1].subject
+        return TriplesReply(triples=list(triples), answer=answer)
 
     def relations(self, request: RelationsRequest) -> RelationsReply:
         """The relations that state the triple, among those that are offered."""

@@ -64,7 +64,9 @@ from showhow.reasoners.geek.skills import CONCLUDE, DECOMPOSE, EXTRACT, NEEDS_RE
 from showhow.reasoners.humaniq.agent import HumanIQ
 from showhow.reasoners.humaniq.late_fusion import LateFusion
 from showhow.reasoners.humaniq.options import AgentOptions, AgentOptionsError
-from showhow.reasoners.pdrr.agent import Pdrr, PdrrOptions
+from showhow.reasoners.pdrr.agent import Pdrr
+from showhow.reasoners.pdrr.options import PUBLISHED_OPTIONS as PUBLISHED_PDRR
+from showhow.reasoners.pdrr.options import PdrrOptions
 from showhow.reasoners.pdrr.skills import (
     ANSWER_TRIPLES,
     BEST_CHAIN,
@@ -245,6 +247,7 @@ _ENTRIES = (
         needs="the relation tools of a graph, or the tools that search texts",
         build=Pdrr,
         options=PdrrOptions,
+        presets={"published": PUBLISHED_PDRR},
         select=_select_plans,
         default_step_limit=TREE_STEP_LIMIT,
         skills=(STRUCTURE, TRIPLES, RELATIONS, COMPLETE, PRUNE_TRIPLES, BEST_CHAIN, ANSWER_TRIPLES),
