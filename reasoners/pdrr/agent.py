@@ -397,8 +397,9 @@ class _TripleRun:
     def _answer(self, plan: TriplesReply) -> ReasonerGenerator:
         question = self._task.question
         answered, passages = yield from self._ask_answer(plan, "answer")
-        may_look = self._options.mode == "set" and self._options.retrieve == "on"
-        if may_look and (answered.reply is None or answered.reply.unknown) and (yield from self._look_again()):
+        is_unknown_to_model = answered.fallback is None and answered.reply is not None and answered.reply.unknown
+        may_look = self._options.mode == "set" and self._options.retrieve == "on" and is_unknown_to_model
+        if may_look and (yield from self._look_again()):
             answered, passages = yield from self._ask_answer(plan, "answer/again")
         calls, reply = self._expected_calls + self._finder.expected_calls, answered.reply
         is_bare = answered.error == UNSUPPORTED if reply is None or answered.fallback else lacks_support(reply)
