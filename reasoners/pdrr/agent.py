@@ -181,13 +181,12 @@ class _TripleRun:
             request = PdrrQuestion(question=self._task.question)
             predicted: SkillResult[StructureReply] = yield SkillCall(STRUCTURE, request, "structure")
             return "parallel" if predicted.reply is None else predicted.reply.structure
-        if option != "gold":
-            return "chain" if option == "chain" else "parallel"
-        gold = (self._task.gold_type or "").casefold()
-        if gold not in GOLD_STRUCTURES:
-            types = ", ".join(GOLD_STRUCTURES)
-            raise ReasonerError(f"structure=gold needs a question whose data set tells its type: {types}.")
-        return "chain" if GOLD_STRUCTURES[gold] == "chain" else "parallel"
+        if option == "gold":
+            option = GOLD_STRUCTURES.get((self._task.gold_type or "").casefold(), "")
+            if not option:
+                types = ", ".join(GOLD_STRUCTURES)
+                raise ReasonerError(f"structure=gold needs a question whose data set tells its type: {types}.")
+        return "chain" if option == "chain" else "parallel"
 
     def _leave_out(self, plan: TriplesReply, completed: Collection[int]) -> Generator[Move, Any, None]:
         """Leave triples without an end that the question names without facts, as a step of the trace tells."""

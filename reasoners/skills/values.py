@@ -27,9 +27,9 @@ class AnswerValue(BaseModel):
 
     text: ReplyText
     """The answer as it is written: a name, a date, a number."""
-    entity: str | None = None
+    entity: ReplyText | None = None
     """The id of the answer in the graph, if it has one."""
-    of: str | None = None
+    of: ReplyText | None = None
     """The id or text of the input that the answer belongs to, where there are several."""
 
     @property
