@@ -183,8 +183,9 @@ class RetrievalQuery:
     def searches(self) -> list[tuple[AnswerValue | None, str]]:
         """The searches, one for each of the first values, or one for the question."""
         if self.context is not None or not self.heads:
-            asked = [(head, self.question_about(head)) for head in self.heads[:MAX_HEADS] or [None]]
-            return [(head, f"{self.context}, {question}" if self.context else question) for head, question in asked]
+            heads: Sequence[AnswerValue | None] = self.heads[:MAX_HEADS] or [None]
+            before = f"{self.context}, " if self.context else ""
+            return [(head, f"{before}{self.question_about(head)}") for head in heads]
         return [(head, f"{head.text} {self.words}".strip()) for head in self.heads[:MAX_HEADS]]
 
 

@@ -15,8 +15,8 @@ from showhow.reasoners.skills.skill import DEFAULT_SHOTS
 from showhow.tools.search import MAX_RESULTS
 
 SEARCH_CHOICES = {
+    "both": "the question and the sub-question with its answers filled in, as published",
     "sub-question": "the sub-question with its answers filled in",
-    "both": "the question and the sub-question, as published",
 }
 DECOMPOSE_CHOICES = {
     "on": "the question is decomposed into sub-questions",
@@ -30,7 +30,7 @@ SECOND_LOOK_CHOICES = {
     "on": "what is not found is looked for in the other sources, then by other words",
     "off": "each sub-question is looked up once, as published",
 }
-PUBLISHED_OPTIONS = {"explore": 4, "passages": 10, "search": "both", "second_look": "off", "own": "free"}
+PUBLISHED_OPTIONS = {"explore": 4, "passages": 10, "second_look": "off", "own": "free"}
 """GEEK with strategy exploration, as the paper has it."""
 
 
@@ -46,8 +46,8 @@ class GeekOptions:
     """Articles or pages read after a search; the paper reads ten paragraphs."""
     shots: int = DEFAULT_SHOTS
     """Decompositions of other questions that the model is shown before the first round."""
-    search: str = choice("sub-question", SEARCH_CHOICES)
-    """What is searched for: sub-question, both; the paper searches for both."""
+    search: str = choice("both", SEARCH_CHOICES)
+    """What is searched for: both, sub-question; the paper searches for both."""
     decompose: str = choice("on", DECOMPOSE_CHOICES)
     """Whether there are sub-questions: on, off; off is the second row of the paper's Table 2, and needs own=free."""
     retrieve: str = choice("on", RETRIEVE_CHOICES)
