@@ -16,6 +16,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from showhow.fiction.questions.decomposition import classify_structure
+from showhow.fiction.questions.expressions import Compare, Judge, Most, Same
 from showhow.fiction.questions.reasoning import DIRECT_REASONING, RELATE, SEARCH, ReasoningNode
 from showhow.fiction.universe.universe import SOURCES
 from showhow.oracles.baselines import BaselineOracle
@@ -67,11 +68,12 @@ from showhow.reasoners.pdrr.skills import (
     RelationsRequest,
     StructureReply,
     TriplesReply,
+    TriplesRequest,
 )
-from showhow.reasoners.pdrr.triples import schedule_triples
+from showhow.reasoners.pdrr.triples import is_unknown, schedule_triples
 from showhow.reasoners.skills.set_operations import OperationUndefined, combine_answers
 from showhow.reasoners.skills.skill import SkillAttempt, SkillCall, SkillReply
-from showhow.reasoners.skills.values import AnswersReply, AnswerValue, ReasonedReply, format_values
+from showhow.reasoners.skills.values import AnswersReply, AnswerValue, ReasonedReply, SourcePassage, format_values
 from showhow.reasoners.sources import PassageQuestion, SelectSourcesReply, SelectSourcesRequest
 
 
@@ -204,27 +206,27 @@ class OracleResponder(BaselineOracle):
     def decompose(self, request: DecomposeRequest) -> DecomposeReply:
         """The sub-questions that remain, with their gold answers as pseudo-answers.
 
-        Several branches begin with different ones of those that can be answered now.
+        It begins with the first that can be answered now and begins no other way; none if each of them begins one.
         """
         numbers = self._match_state(request.state)
         remaining = [(leaf, text) for leaf, text in self._gold.subquestions if leaf not in numbers]
-        ready = [leaf for leaf, text in remaining if self._referred_leaves(text) <= numbers.keys()]
-        branches = []
-        for first in ready[: request.n]:
-            order = sorted(remaining, key=lambda entry: entry[0] is not first)
-            planned = dict(numbers)
-            steps = []
-            for leaf, text in order:
-                planned[leaf] = len(planned) + 1
-                steps.append(
-                    PlannedStep(
-                        question=self._renumber(text, planned),
-                        pseudo=format_values(self._values_of(leaf)),
-                        names=self._list_names(leaf),
-                    )
+        ready = [
+            leaf
+            for leaf, text in remaining
+            if self._referred_leaves(text) <= numbers.keys() and self._renumber(text, numbers) not in request.others
+        ]
+        steps = []
+        planned = dict(numbers)
+        for leaf, text in sorted(remaining, key=lambda entry: entry[0] is not ready[0]) if ready else ():
+            planned[leaf] = len(planned) + 1
+            steps.append(
+                PlannedStep(
+                    question=self._renumber(text, planned),
+                    pseudo=format_values(self._values_of(leaf)),
+                    names=self._list_names(leaf),
                 )
-            branches.append(PlannedLane(steps=steps))
-        return DecomposeReply(branches=branches)
+            )
+        return DecomposeReply(branches=[PlannedLane(steps=steps)] if steps else [])
 
     def _list_names(self, leaf: ReasoningNode) -> list[str]:
         """The names in the sub-question of a leaf: what it starts from, unless that is an earlier answer."""
@@ -238,7 +240,8 @@ class OracleResponder(BaselineOracle):
 
     def extract(self, request: ExtractRequest) -> FactReply:
         """The fact about the things that the sub-question refers to."""
-        return self._answer_subquestion(request.planned, request.references, request.state)
+        reply = self._answer_subquestion(request.planned, request.references, request.state)
+        return reply.model_copy(update={"support": _support(reply, request.passages)})
 
     def self_answer(self, request: SubquestionRequest) -> FactReply:
         """What follows from the answers that the sub-question refers to."""
@@ -271,11 +274,21 @@ class OracleResponder(BaselineOracle):
         """The gold structure."""
         return StructureReply.model_validate({"structure": classify_structure(self._gold.expression)})
 
-    def triples(self, _request: PdrrQuestion) -> TriplesReply:
-        """The gold decomposition; the last unknown stands for the answer."""
-        triples = self._gold.triples
+    def triples(self, _request: TriplesRequest) -> TriplesReply:
+        """The gold decomposition, with what it is that the question asks for."""
+        triples, expression = self._gold.triples, self._gold.expression
         unknowns = [unknown for triple in triples for unknown in triple.unknowns]
-        return TriplesReply(triples=list(triples), answer=unknowns[-1] if unknowns else triples[-1].object)
+        answer = unknowns[-1] if unknowns else triples[-1].object
+        if isinstance(expression, Same | Judge):
+            answer = "yes or no"
+        elif isinstance(expression, Compare):
+            # The last triples of both sides tell the dates of those who are compared.
+            last = triples[-1].relation
+            dated = [triple.subject for triple in triples if triple.relation == last and is_unknown(triple.object)]
+            answer = " or ".join(sorted({dated[0], dated[-1]}, key=lambda end: not is_unknown(end)))
+        elif isinstance(expression, Most):
+            answer = triples[-1].subject
+        return TriplesReply(triples=list(triples), answer=answer)
 
     def relations(self, request: RelationsRequest) -> RelationsReply:
         """The relations that state the triple, among those that are offered."""
@@ -312,7 +325,8 @@ class OracleResponder(BaselineOracle):
 
     def complete(self, request: CompleteRequest) -> AnswersReply:
         """The values of the other end about those that are given."""
-        return self._apply(request)
+        reply = self._apply(request)
+        return reply.model_copy(update={"support": _support(reply, request.passages)})
 
     def answer_triples(self, request: AnswerTriplesRequest) -> ReasonedReply:
         """What follows from the values that were joined; unknown if they are too few, or if what was followed is wrong.
@@ -395,6 +409,11 @@ class OracleResponder(BaselineOracle):
         return leaf, {
             leaf_by_number[number]: list(values) for number, values in references.items() if number in leaf_by_number
         }
+
+
+def _support(reply: AnswersReply, passages: Sequence[SourcePassage]) -> list[str]:
+    """What a gold reply names as its support: all passages, since it says nothing of what they state."""
+    return [passage.id for passage in passages] if reply.answers else []
 
 
 def _encode_node(node: ReasoningNode, gold: GoldReasoning) -> PlanNode:

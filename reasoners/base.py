@@ -177,6 +177,8 @@ class Task:
     """The runner refuses answers of another format."""
     date_notation: DateNotation | None = None
     """The notation in which the runner stores answers that are dates; None leaves them as they were given."""
+    gold_type: str | None = None
+    """The type that the data set gives the question; only for options that ask for it."""
     budget: Callable[[], CallBudget] = CallBudget
     """Tells what the run may still spend: limits of tokens and money as calls of the size so far."""
 

@@ -59,12 +59,16 @@ from showhow.reasoners.baselines.single_call import (
     build_rag,
 )
 from showhow.reasoners.baselines.skills import COT_ANSWER, COT_RAG
-from showhow.reasoners.geek.agent import Geek, GeekOptions
+from showhow.reasoners.geek.agent import Geek
+from showhow.reasoners.geek.options import PUBLISHED_OPTIONS as PUBLISHED_GEEK
+from showhow.reasoners.geek.options import GeekOptions
 from showhow.reasoners.geek.skills import CONCLUDE, DECOMPOSE, EXTRACT, NEEDS_RETRIEVAL, NEXT_ACTION, SELF_ANSWER
 from showhow.reasoners.humaniq.agent import HumanIQ
 from showhow.reasoners.humaniq.late_fusion import LateFusion
 from showhow.reasoners.humaniq.options import OPTION_CHOICES, AgentOptions, AgentOptionsError, list_selections
-from showhow.reasoners.pdrr.agent import Pdrr, PdrrOptions
+from showhow.reasoners.pdrr.agent import Pdrr
+from showhow.reasoners.pdrr.options import PUBLISHED_OPTIONS as PUBLISHED_PDRR
+from showhow.reasoners.pdrr.options import PdrrOptions
 from showhow.reasoners.pdrr.skills import (
     ANSWER_TRIPLES,
     BEST_CHAIN,
@@ -286,6 +290,7 @@ _ENTRIES = (
         needs="the relation tools of a graph, or the tools that search texts",
         build=Pdrr,
         options=PdrrOptions,
+        presets={"published": PUBLISHED_PDRR},
         select=_select_plans,
         default_step_limit=TREE_STEP_LIMIT,
         skills=(STRUCTURE, TRIPLES, RELATIONS, COMPLETE, PRUNE_TRIPLES, BEST_CHAIN, ANSWER_TRIPLES),
@@ -298,6 +303,7 @@ _ENTRIES = (
         needs="the tools of a text, web or graph source",
         build=Geek,
         options=GeekOptions,
+        presets={"published": PUBLISHED_GEEK},
         select=_select_plans,
         default_step_limit=TREE_STEP_LIMIT,
         skills=(NEXT_ACTION, DECOMPOSE, NEEDS_RETRIEVAL, SELECT_SOURCES, EXTRACT, SELF_ANSWER, CONCLUDE),

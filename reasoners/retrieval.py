@@ -35,6 +35,7 @@ from showhow.reasoners.sources import (
     SearchedSource,
     choose_relations,
 )
+from showhow.tools.search import DEFAULT_RESULTS
 from showhow.tools.text_to_sparql.queries import generalize_query
 from showhow.tools.tool import ToolResult
 from showhow.worlds import terms
@@ -62,6 +63,7 @@ class Retriever:
     def __init__(self, task: Task, passages_per_source: int = 3) -> None:
         self._offered = {tool.name for tool in task.tools}
         self._passages_per_source = passages_per_source
+        self._search_limit = {"limit": passages_per_source} if passages_per_source > DEFAULT_RESULTS else {}
         self._data_by_step: dict[int, Any] = {}
         self._tracer = OriginTracer(task.question)
 
@@ -274,16 +276,19 @@ class Retriever:
     def _search_and_read(
         self, source: SearchedSource, query: RetrievalQuery, node: str, parent: UUID | None
     ) -> RetrievalGenerator:
-        searches = query.searches
+        # Values without an article of their own may be searched for by the same words.
+        searches: dict[tuple[str | None, str], AnswerValue | None] = {}
+        for head, words in query.searches:
+            searches.setdefault((None if head is None or source is PAGES else head.entity, words), head)
         reads = self._passages_per_source if len(searches) == 1 else 1
         branches = [
             Branch(
                 str(number),
                 self._search_once(source, query.question_about(head), [words], f"{node}/{number}", parent, reads)
-                if source is PAGES or head is None or head.entity is None
+                if head is None or entity is None
                 else self._read_article(query, head, words, f"{node}/{number}", parent, reads),
             )
-            for number, (head, words) in enumerate(searches)
+            for number, ((entity, words), head) in enumerate(searches.items())
         ]
         results: list[list[SourcePassage]] = yield Parallel(branches)
         return [passage for passages in results for passage in passages]
@@ -309,7 +314,12 @@ class Retriever:
         """Search, then read the first hits of all searches; the snippets of the others are passages too."""
         results: list[ToolResult] = yield Parallel(
             [
-                Branch(str(number), self._call(source.tool, {"query": words}, f"{node}/search{number or ''}", parent))
+                Branch(
+                    str(number),
+                    self._call(
+                        source.tool, {"query": words, **self._search_limit}, f"{node}/search{number or ''}", parent
+                    ),
+                )
                 for number, words in enumerate(searches)
             ]
         )

@@ -143,6 +143,8 @@ class RetrievalQuery:
     """Whether the first value is only a name, of which the thing is to be found."""
     names: Sequence[str] = ()
     """The names in a question that is about no values."""
+    context: str | None = None
+    """What the question is a part of, "" for nothing; then questions are searched for, not values and words."""
 
     @property
     def is_about_each(self) -> bool:
@@ -180,8 +182,10 @@ class RetrievalQuery:
     @property
     def searches(self) -> list[tuple[AnswerValue | None, str]]:
         """The searches, one for each of the first values, or one for the question."""
-        if not self.heads:
-            return [(None, self.question)]
+        if self.context is not None or not self.heads:
+            heads: Sequence[AnswerValue | None] = self.heads[:MAX_HEADS] or [None]
+            before = f"{self.context}, " if self.context else ""
+            return [(head, f"{before}{self.question_about(head)}") for head in heads]
         return [(head, f"{head.text} {self.words}".strip()) for head in self.heads[:MAX_HEADS]]
 
 

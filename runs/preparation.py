@@ -167,6 +167,7 @@ def build_bare_task(services: Services, question: Question, project: Project, sp
         person_skills=frozenset(spec.person_skills),
         instruction=project.instruction or DEFAULT_INSTRUCTION,
         answer_format=AnswerFormat.from_json(project.answer_format),
+        gold_type=(question.details or {}).get("structure") or question.kind,
     )
 
 

@@ -24,7 +24,6 @@ from showhow.reasoners.base import (
 from showhow.reasoners.baselines.single_call import CotScOptions, most_frequent_reply
 from showhow.reasoners.baselines.skills import (
     ALL_SOURCES,
-    OWN_KNOWLEDGE_OPTIONS,
     ask_together,
     fold_sentence,
     require_answers,
@@ -33,7 +32,13 @@ from showhow.reasoners.baselines.skills import (
 )
 from showhow.reasoners.geek.agent import NOT_FOUND
 from showhow.reasoners.geek.skills import CONCLUDE, ConcludeReply, ExcavatedFact, StateRequest
-from showhow.reasoners.humaniq.options import AgentOptionsError, check_option, check_positive, choice
+from showhow.reasoners.humaniq.options import (
+    OWN_KNOWLEDGE_OPTIONS,
+    AgentOptionsError,
+    check_option,
+    check_positive,
+    choice,
+)
 from showhow.reasoners.retrieval import Retriever
 from showhow.reasoners.skills.skill import Fallback, Skill, SkillCall, SkillResult
 from showhow.reasoners.skills.values import OWN_KNOWLEDGE, AnswersReply, SourcePassage, check_answers, conclude

@@ -28,7 +28,6 @@ from showhow.reasoners.baselines.single_call import most_frequent_reply
 from showhow.reasoners.baselines.skills import (
     COT_ANSWER,
     COT_RAG,
-    OWN_KNOWLEDGE_OPTIONS,
     SOURCE_OPTIONS,
     ask_together,
     require_sources,
@@ -41,7 +40,13 @@ from showhow.reasoners.geek.skills import (
     fill_numbers,
     list_references,
 )
-from showhow.reasoners.humaniq.options import check_option, check_positive, check_temperature, choice
+from showhow.reasoners.humaniq.options import (
+    OWN_KNOWLEDGE_OPTIONS,
+    check_option,
+    check_positive,
+    check_temperature,
+    choice,
+)
 from showhow.reasoners.retrieval import Retriever
 from showhow.reasoners.skills.skill import Fallback, Skill, SkillCall, SkillResult
 from showhow.reasoners.skills.values import OWN_KNOWLEDGE, ReasonedReply, SourcePassage, conclude

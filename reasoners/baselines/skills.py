@@ -26,11 +26,6 @@ SOURCE_OPTIONS = {
     ALL_SOURCES: "every source whose tools are offered",
 }
 """The values of the option `source` with a description."""
-OWN_KNOWLEDGE_OPTIONS = {
-    "never": "answers rest on sources only",
-    "free": "the model may know it itself, as published",
-}
-"""The values of the option `own` with a description."""
 _PACKAGE = "showhow.reasoners.baselines"
 ReplyT = TypeVar("ReplyT", bound=BaseModel)
 AnswersT = TypeVar("AnswersT", bound=AnswersReply)

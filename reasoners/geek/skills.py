@@ -13,6 +13,7 @@ from showhow.reasoners.skills.values import (
     ReasonedReply,
     SourcePassage,
     check_answers,
+    check_supported_answers,
     format_values,
 )
 
@@ -48,6 +49,11 @@ def fill_numbers(question: str, state: Sequence[ExcavatedFact], limit: int = 10)
     return _REFERENCE.sub(lambda match: answers.get(int(match[1]), match[0]), question)
 
 
+def fold_question(question: str) -> str:
+    """A sub-question without differences of case and spacing."""
+    return " ".join(question.casefold().split())
+
+
 def drop_references(question: str) -> str:
     """The words of a question without its references."""
     return " ".join(_REFERENCE.sub(" ", question).split())
@@ -58,6 +64,8 @@ class StateRequest(BaseModel):
 
     question: str
     state: list[ExcavatedFact] = Field(default_factory=list)
+    own: bool | None = None
+    """Whether the model may add what it knows itself; None if not."""
 
 
 class NextActionReply(BaseModel):
@@ -73,9 +81,9 @@ class NextActionReply(BaseModel):
 
 
 class DecomposeRequest(StateRequest):
-    """The question, the facts so far, and how many different ways to go on are wanted."""
+    """The question, the facts so far, and the next sub-questions of the ways to go on that are followed already."""
 
-    n: int = 1
+    others: list[str] = Field(default_factory=list)
 
 
 class PlannedStep(BaseModel):
@@ -97,10 +105,17 @@ class PlannedLane(BaseModel):
 
 
 class DecomposeReply(BaseModel):
-    """The ways to go on; their first sub-questions differ."""
+    """One way to go on, which differs from the others of the request; none if there is no other one."""
 
     branches: list[PlannedLane]
-    """The different ways to go on."""
+    """The way to go on; none if there is no other one."""
+
+    def list_open_steps(self, state: Sequence[ExcavatedFact]) -> list[PlannedStep]:
+        """The steps of the first way to go on whose sub-questions the facts so far do not answer."""
+        asked = {fold_question(fact.question) for fact in state}
+        return [
+            step for branch in self.branches[:1] for step in branch.steps if fold_question(step.question) not in asked
+        ]
 
     def __str__(self) -> str:
         return "\n".join(
@@ -109,18 +124,13 @@ class DecomposeReply(BaseModel):
 
 
 def _check_decomposition(request: DecomposeRequest, reply: DecomposeReply) -> str | None:
-    if not reply.branches or not all(branch.steps for branch in reply.branches):
-        return "There is no next sub-question; give at least one branch with one step."
-    if len(reply.branches) > request.n:
-        return f"There are {len(reply.branches)} branches; give at most {request.n}."
-    asked = {" ".join(fact.question.casefold().split()) for fact in request.state}
-    for branch in reply.branches:
-        first = branch.steps[0].question
-        if not first.strip():
+    if not any(branch.steps for branch in reply.branches[:1]):
+        return None if request.others else "There is no next sub-question; give one branch with at least one step."
+    # A plan may repeat what was asked before; one that only does so has nothing left to ask.
+    for step in reply.list_open_steps(request.state)[:1]:
+        if not step.question.strip():
             return "A sub-question is empty."
-        if " ".join(first.casefold().split()) in asked:
-            return f"The sub-question {first!r} was asked before; ask what is still open."
-        if missing := [number for number in list_references(first) if number > len(request.state) or number < 1]:
+        if missing := [number for number in list_references(step.question) if not 1 <= number <= len(request.state)]:
             return f"The next sub-question refers to #{missing[0]}, which has no answer yet."
     return None
 
@@ -157,7 +167,7 @@ class FactReply(QuotingReply):
 
 
 def _check_fact(request: ExtractRequest, reply: FactReply) -> str | None:
-    return check_answers(reply, request.passages)
+    return check_supported_answers(reply, request.passages)
 
 
 class ConcludeReply(ReasonedReply):
@@ -176,18 +186,19 @@ def _check_conclusion(request: StateRequest, reply: ConcludeReply) -> str | None
 
 _PACKAGE = "showhow.reasoners.geek"
 NEXT_ACTION: Skill[StateRequest, NextActionReply] = Skill(
-    "next_action", 1, "I decide whether the facts suffice.", _PACKAGE, StateRequest, NextActionReply
+    "next_action", 2, "I decide whether the facts suffice.", _PACKAGE, StateRequest, NextActionReply
 )
 
 
 def list_decomposition_shape(reply: DecomposeReply) -> list[str]:
     """The sub-questions of the first way to go on, each by the earlier answers that it refers to."""
-    return [" ".join(["ask", *map(str, list_references(step.question))]) for step in reply.branches[0].steps]
+    steps = reply.list_open_steps(())
+    return [" ".join(["ask", *map(str, list_references(step.question))]) for step in steps]
 
 
 DECOMPOSE: Skill[DecomposeRequest, DecomposeReply] = Skill(
     "decompose",
-    2,
+    3,
     "I plan the remaining sub-questions.",
     _PACKAGE,
     DecomposeRequest,
@@ -197,7 +208,7 @@ DECOMPOSE: Skill[DecomposeRequest, DecomposeReply] = Skill(
 )
 NEEDS_RETRIEVAL: Skill[SubquestionRequest, NeedsRetrievalReply] = Skill(
     "needs_retrieval",
-    1,
+    2,
     "I decide whether to look it up.",
     _PACKAGE,
     SubquestionRequest,
@@ -206,7 +217,7 @@ NEEDS_RETRIEVAL: Skill[SubquestionRequest, NeedsRetrievalReply] = Skill(
 )
 EXTRACT: Skill[ExtractRequest, FactReply] = Skill(
     "extract",
-    2,
+    3,
     "I take the fact from what was retrieved.",
     _PACKAGE,
     ExtractRequest,
@@ -216,7 +227,7 @@ EXTRACT: Skill[ExtractRequest, FactReply] = Skill(
 )
 SELF_ANSWER: Skill[SubquestionRequest, FactReply] = Skill(
     "self_answer",
-    2,
+    3,
     "I conclude it from the facts so far.",
     _PACKAGE,
     SubquestionRequest,
@@ -226,7 +237,7 @@ SELF_ANSWER: Skill[SubquestionRequest, FactReply] = Skill(
 )
 CONCLUDE: Skill[StateRequest, ConcludeReply] = Skill(
     "conclude",
-    1,
+    2,
     "I answer the question from the facts.",
     _PACKAGE,
     StateRequest,

@@ -32,6 +32,11 @@ RESPONSE_STYLES = {
     "normal": "a few sentences with their sources",
     "none": "the answer of the last step, without another call",
 }
+OWN_KNOWLEDGE_OPTIONS = {
+    "never": "answers rest on sources only",
+    "free": "the model may know it itself, as published",
+}
+"""The values of the option `own` of methods that retrieve."""
 MERGE_STRATEGIES = {"random": "a random one of the two answers", "model": "the model merges both answers"}
 OPTION_CHOICES: dict[str, Mapping[str, str]] = {
     "selection": SELECTION_DESCRIPTIONS,
@@ -75,6 +80,13 @@ def check_at_least(least: int, **options: int) -> None:
     for option, value in options.items():
         if value < least:
             raise AgentOptionsError(f"{option} is {value}; it must be {least} or more")
+
+
+def check_at_most(most: int, **options: int) -> None:
+    """Raise AgentOptionsError for an option above `most`."""
+    for option, value in options.items():
+        if value > most:
+            raise AgentOptionsError(f"{option} is {value}; it must be {most} or less")
 
 
 def check_temperature(temperature: float) -> None:

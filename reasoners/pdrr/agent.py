@@ -1,6 +1,6 @@
 """The PDRR reasoner: a question becomes triples, whose unknowns are completed as sets, in chains or in a beam."""
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Collection, Generator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 from uuid import UUID
@@ -13,15 +13,14 @@ from showhow.reasoners.base import (
     Fan,
     FinalAnswer,
     Move,
+    NoUsableReply,
     Parallel,
     QuestionRefused,
     ReasonerError,
     ReasonerGenerator,
     Task,
-    ask_skill,
     fit_to_budget,
 )
-from showhow.reasoners.humaniq.options import check_at_least, check_option, check_positive, choice
 from showhow.reasoners.pdrr.facts import (
     GRAPH_STEP_TOOLS,
     VALUE_TOOLS,
@@ -30,6 +29,7 @@ from showhow.reasoners.pdrr.facts import (
     TripleFacts,
     close_triple,
 )
+from showhow.reasoners.pdrr.options import GOLD_STRUCTURES, PdrrOptions
 from showhow.reasoners.pdrr.skills import (
     ANSWER_TRIPLES,
     BEST_CHAIN,
@@ -46,11 +46,13 @@ from showhow.reasoners.pdrr.skills import (
     PdrrQuestion,
     PruneTriplesReply,
     PruneTriplesRequest,
+    Structure,
+    StructureReply,
     TriplesReply,
+    TriplesRequest,
 )
 from showhow.reasoners.pdrr.triples import (
     ScheduledTriple,
-    Triple,
     fits_end,
     is_unknown,
     join_values,
@@ -59,56 +61,22 @@ from showhow.reasoners.pdrr.triples import (
     schedule_independently,
     schedule_triples,
 )
-from showhow.reasoners.skills.skill import DEFAULT_SHOTS, SkillCall, SkillResult, list_shots
+from showhow.reasoners.skills.skill import SkillCall, SkillResult, list_shots
 from showhow.reasoners.skills.values import (
+    OWN_KNOWLEDGE,
+    UNSUPPORTED,
     AnswerValue,
     ReasonedReply,
     SourcePassage,
+    conclude,
     conclude_from_passages,
     distinct_values,
+    lacks_support,
 )
 from showhow.reasoners.sources import list_sources
 
 MAX_FACTS_SHOWN = 100
 """Facts that the prompt of the answer shows."""
-MODES = {
-    "set": "all facts of a triple are kept, as sets of values that code joins",
-    "published": "chains keep few facts a triple and branch; independent triples are completed alone",
-    "beam": "only the best chains go on, whatever the structure",
-}
-BEST_CHAIN_CHOICES = {
-    "off": "all chains go to the answer, as in the published code",
-    "on": "a call chooses the chain that goes to the answer, as in the paper",
-}
-
-
-@dataclass(frozen=True, slots=True)
-class PdrrOptions:
-    """The options of PDRR."""
-
-    relations: int = 4
-    """Relations that are followed for a triple, as in the published code."""
-    passages: int = 3
-    """Articles or pages read where the graph does not tell."""
-    shots: int = DEFAULT_SHOTS
-    """Triples of other questions that the model is shown."""
-    mode: str = choice("set", MODES)
-    """How facts are kept: set, published, beam."""
-    triples: int = 2
-    """Facts that a published chain keeps of a triple; it branches into as many."""
-    width: int = 2
-    """Chains that a beam keeps."""
-    best_chain: str = choice("off", BEST_CHAIN_CHOICES)
-    """Whether one chain goes to the answer: off, on.
-
-    The default is the code that gave the published figures; one chain cannot give several answers.
-    """
-
-    def __post_init__(self) -> None:
-        check_positive(relations=self.relations, passages=self.passages, triples=self.triples, width=self.width)
-        check_at_least(0, shots=self.shots)
-        check_option("mode", self.mode, MODES)
-        check_option("best_chain", self.best_chain, BEST_CHAIN_CHOICES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,14 +89,14 @@ class Pdrr:
     def solve(self, task: Task) -> ReasonerGenerator:
         """Predict the structure, write the triples, complete them, and answer."""
         offered = {tool.name for tool in task.tools}
-        sources = [source for source in list_sources(task) if source != "graph"]
+        sources = [source for source in list_sources(task) if source != "graph" and self.options.texts == "on"]
         tools = GRAPH_STEP_TOOLS if self.options.mode == "set" else (*GRAPH_STEP_TOOLS, *VALUE_TOOLS)
         has_graph = offered.issuperset(tools)
-        if not has_graph and not sources:
-            raise ReasonerError(
-                f"PDRR needs {', '.join(tools)}, or the tools that search texts. Offer them in the project."
-            )
-        finder = TripleFactFinder(task, sources, self.options.passages, has_graph=has_graph)
+        if not has_graph and not sources and self.options.retrieve == "on":
+            texts = ", or the tools that search texts" if self.options.texts == "on" else ""
+            raise ReasonerError(f"PDRR needs {', '.join(tools)}{texts}. Offer them in the project.")
+        as_sentences = self.options.facts == "sentences"
+        finder = TripleFactFinder(task, sources, self.options.passages, has_graph=has_graph, as_sentences=as_sentences)
         return (yield from _TripleRun(self.options, task, finder).run())
 
 
@@ -181,40 +149,56 @@ class _TripleRun:
         self._scheduled: Sequence[ScheduledTriple] = ()
         self._values: dict[str, list[AnswerValue]] = {}
         self._facts = finder.completed
-        self._expected_calls = 3
+        self._expected_calls = 2
 
     def run(self) -> ReasonerGenerator:
         """Complete the triples in the order that they allow, and answer."""
-        question = self._task.question
+        structure = yield from self._find_structure()
+        request = TriplesRequest(question=self._task.question, structure=structure)
         shots = list_shots(TRIPLES, self._task.demonstrations)
-        predicted, decomposed = yield Parallel(
-            [
-                Branch("structure", ask_skill(SkillCall(STRUCTURE, PdrrQuestion(question=question), "structure"))),
-                Branch(
-                    "triples", ask_skill(SkillCall(TRIPLES, PdrrQuestion(question=question), "triples", shots=shots))
-                ),
-            ]
-        )
+        decomposed: SkillResult[TriplesReply] = yield SkillCall(TRIPLES, request, "triples", shots=shots)
         if decomposed.reply is None:
-            raise ReasonerError(f"The question could not be written as triples: {decomposed.error}")
-        plan: TriplesReply = decomposed.reply
-        # Sets and beams follow the order that the triples themselves have; the structure is a prediction that is
-        # recorded. The published method believes it.
-        is_parallel = predicted.reply is not None and predicted.reply.structure == "parallel"
-        if self._options.mode == "set":
+            raise NoUsableReply(f"The question could not be written as triples: {decomposed.error}")
+        plan = decomposed.reply
+        # Sets and beams follow the order that the triples themselves have; the published method that of the structure.
+        if self._options.retrieve == "off":
+            self._facts.update({number: TripleFacts() for number in range(len(plan.triples))})
+        elif self._options.mode == "set":
             yield from self._complete_together(schedule_triples(plan.triples), self._options.relations)
-        elif self._options.mode == "published" and is_parallel:
+        elif self._options.mode == "published" and structure == "parallel":
             scheduled = schedule_independently(plan.triples)
-            if isinstance(scheduled, Triple):
-                raise QuestionRefused(
-                    f"The published method completes the triples of a parallel question alone, and {scheduled} has no "
-                    f"end that the question names: {question}",
-                    self._expected_calls - 1,
-                )
+            yield from self._leave_out(plan, {entry.number for entry in scheduled})
             yield from self._complete_together(scheduled, 1)
         else:
             yield from self._follow_chains(plan)
         return (yield from self._answer(plan))
+
+    def _find_structure(self) -> Generator[Move, Any, Structure]:
+        """The structure that the question is decomposed by: predicted, that of the data set, or the same for all."""
+        option = self._options.structure
+        if option == "predicted":
+            self._expected_calls += 1
+            request = PdrrQuestion(question=self._task.question)
+            predicted: SkillResult[StructureReply] = yield SkillCall(STRUCTURE, request, "structure")
+            return "parallel" if predicted.reply is None else predicted.reply.structure
+        if option == "gold":
+            option = GOLD_STRUCTURES.get((self._task.gold_type or "").casefold(), "")
+            if not option:
+                types = ", ".join(GOLD_STRUCTURES)
+                raise ReasonerError(f"structure=gold needs a question whose data set tells its type: {types}.")
+        return "chain" if option == "chain" else "parallel"
+
+    def _leave_out(self, plan: TriplesReply, completed: Collection[int]) -> Generator[Move, Any, None]:
+        """Leave triples without an end that the question names without facts, as a step of the trace tells."""
+        for number, triple in enumerate(plan.triples):
+            if number not in completed:
+                self._facts[number] = TripleFacts(kept=[])
+                yield Action(
+                    f"I go on without {triple}: the question names none of its ends.",
+                    node=f"triple/{number + 1}/left_out",
+                    data={"triple": triple.model_dump()},
+                    reuse=True,
+                )
 
     def _complete_together(self, scheduled: Sequence[ScheduledTriple], keep: int) -> Generator[Move, Any, None]:
         """Complete all triples, each as soon as its known end is; QuestionRefused if the budget is too small."""
@@ -391,6 +375,7 @@ class _TripleRun:
             keep=keep,
         )
         pruned: SkillResult[PruneTriplesReply] = yield SkillCall(PRUNE_TRIPLES, request, f"{step.place}/prune", span)
+        self._finder.note_failure(pruned)
         chosen = [] if pruned.reply is None else pruned.reply.facts
         step.kept = [(offered[choice.number], choice.score) for choice in chosen if choice.score > 0]
 
@@ -411,19 +396,32 @@ class _TripleRun:
         return list(chains) if number is None else [numbered[number]]
 
     def _answer(self, plan: TriplesReply) -> ReasonerGenerator:
-        reply, passages = yield from self._ask_answer(plan, "answer")
-        is_set = self._options.mode == "set"
-        if is_set and (reply is None or reply.unknown) and (yield from self._look_again()):
-            reply, passages = yield from self._ask_answer(plan, "answer/again")
-        calls = self._expected_calls + self._finder.expected_calls
+        question = self._task.question
+        answered, passages = yield from self._ask_answer(plan, "answer")
+        is_unknown_to_model = answered.fallback is None and answered.reply is not None and answered.reply.unknown
+        may_look = self._options.mode == "set" and self._options.retrieve == "on" and is_unknown_to_model
+        if may_look and (yield from self._look_again()):
+            answered, passages = yield from self._ask_answer(plan, "answer/again")
+        calls, reply = self._expected_calls + self._finder.expected_calls, answered.reply
+        is_bare = answered.error == UNSUPPORTED if reply is None or answered.fallback else lacks_support(reply)
+        if is_bare and self._options.own == "never":
+            raise QuestionRefused(f"The model names no fact on which its answer rests to: {question}", calls)
+        if answered.fallback is not None:
+            raise NoUsableReply(f"The model gave no usable answer: {answered.error}")
         if reply is None or reply.unknown:
-            raise QuestionRefused(f"The facts do not tell the answer to: {self._task.question}", calls)
-        conclusion = conclude_from_passages(reply, passages, reply.reasons)
+            if self._finder.failures:
+                reason = self._finder.failures[0]
+                raise NoUsableReply(f"The facts do not tell the answer, and replies were not usable: {reason}")
+            raise QuestionRefused(f"The facts do not tell the answer to: {question}", calls)
+        if self._options.own == "free" and not reply.support:
+            conclusion = conclude(reply.answers, (), {OWN_KNOWLEDGE}, reply.reasons)
+        else:
+            conclusion = conclude_from_passages(reply, passages, reply.reasons)
         return FinalAnswer(conclusion.answers, details=conclusion.details, expected_model_calls=calls)
 
     def _ask_answer(
         self, plan: TriplesReply, place: str
-    ) -> Generator[Move, Any, tuple[ReasonedReply | None, list[SourcePassage]]]:
+    ) -> Generator[Move, Any, tuple[SkillResult[ReasonedReply], list[SourcePassage]]]:
         """The reply to the completed triples, and the passages that it may rest on."""
         passages = list(
             {passage.id: passage for _, facts in sorted(self._facts.items()) for passage in facts.passages}.values()
@@ -436,16 +434,17 @@ class _TripleRun:
                     relations=self._facts[number].relations,
                     facts=[passage.id for passage in self._facts[number].passages],
                     from_graph=self._facts[number].from_graph,
-                    kept=self._facts[number].kept,
+                    kept=None if self._options.facts == "sentences" else self._facts[number].kept,
                 )
                 for number, triple in enumerate(plan.triples)
             ],
             answer=plan.answer,
             values=self._values,
             passages=passages[:MAX_FACTS_SHOWN],
+            own=True if self._options.own == "free" else None,
         )
         answered: SkillResult[ReasonedReply] = yield SkillCall(ANSWER_TRIPLES, request, place)
-        return answered.reply, passages
+        return answered, passages
 
 
 def _bound_values(unknown: str, chains: Sequence[_Chain]) -> list[AnswerValue]:

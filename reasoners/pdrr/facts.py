@@ -27,6 +27,7 @@ from showhow.reasoners.pdrr.triples import ScheduledTriple, join_values, list_an
 from showhow.reasoners.retrieval import MAX_SAMPLED, Retriever
 from showhow.reasoners.skills.skill import SkillCall, SkillResult
 from showhow.reasoners.skills.values import (
+    UNSUPPORTED,
     AnswersReply,
     AnswerValue,
     GraphFact,
@@ -90,14 +91,19 @@ class _Choice:
 class TripleFactFinder:
     """Finds the facts of one question's triples; counts the calls of skills that this takes."""
 
-    def __init__(self, task: Task, sources: Sequence[str], passages: int, *, has_graph: bool) -> None:
+    def __init__(
+        self, task: Task, sources: Sequence[str], passages: int, *, has_graph: bool, as_sentences: bool = False
+    ) -> None:
         self._task = task
         self._sources = sources
         self._has_graph = has_graph
+        self._as_sentences = as_sentences
         self._retriever = Retriever(task, passages)
         self.expected_calls = 0
         self.completions = 0
         """How often a triple was completed from passages."""
+        self.failures: list[str] = []
+        """Why replies that choose or state facts were not usable."""
         self.unread: list[str] = []
         """The places of triples whose texts the budget had no room for."""
         self.reserved_calls = 0
@@ -119,6 +125,22 @@ class TripleFactFinder:
     def wider_retrievals(self) -> int:
         """The retrievals of a wider search for one triple, about."""
         return WIDER_RETRIEVALS * (len(self._sources) + self._has_graph)
+
+    def note_failure(self, result: SkillResult[Any]) -> None:
+        """Keep why a reply was not usable, so that the question does not count as refused by the model."""
+        if result.fallback is not None and result.error not in (None, UNSUPPORTED):
+            self.failures.append(str(result.error))
+
+    def _write_fact(self, passage: SourcePassage, relation: OfferedRelation) -> SourcePassage:
+        """A fact of the graph in the form in which it goes to the answer."""
+        cells = passage.text.split(" | ")
+        if not self._as_sentences or len(cells) not in (2, 3):
+            return passage
+        # A row has the known value first, a fact with its relation the subject.
+        subject, object_ = cells[0], cells[-1]
+        if len(cells) == 2 and relation.direction == "tail":
+            subject, object_ = object_, subject
+        return passage.model_copy(update={"text": f"The {relation.label} of {subject} is {object_}."})
 
     def know(self, end: str, place: str, span: UUID) -> Generator[Move, Any, list[AnswerValue]]:
         """The value of an end that the question names, with its id in the graph."""
@@ -145,7 +167,11 @@ class TripleFactFinder:
             followed = choice.followed | (yield from self._follow(missing, known, f"{choice.place}/chosen", span))
             results = [followed[relation.key] for _, relation in choice.chosen]
             facts.pairs = [pair for pairs, _ in results for pair in pairs]
-            facts.passages = [passage for _, passages in results for passage in passages]
+            facts.passages = [
+                self._write_fact(passage, relation)
+                for (_, relation), (_, passages) in zip(choice.chosen, results, strict=True)
+                for passage in passages
+            ]
         return facts if facts.pairs or not known else (yield from self._read_texts(entry, known, facts, place, span))
 
     def _look_ahead(self, first: OpenTriple, known: Sequence[AnswerValue], keep: int) -> Generator[Move, Any, None]:
@@ -230,7 +256,7 @@ class TripleFactFinder:
             by_other = {fact.other.key: fact for listing, _ in reversed(results) for fact in reversed(listing)}
             graph_facts = [fact for listing, _ in results for fact in listing if by_other[fact.other.key] is fact]
             facts.left_out = sum(total - len(listing) for listing, total in results if total is not None)
-            facts.passages = [fact.passage for fact in graph_facts]
+            facts.passages = [self._write_fact(fact.passage, fact.relation) for fact in graph_facts]
             facts.kept = [
                 CandidateFact(known=known, relation=fact.relation.label, other=fact.other, support=(fact.id,))
                 for fact in graph_facts
@@ -265,6 +291,7 @@ class TripleFactFinder:
             keep=keep,
         )
         chosen: SkillResult[RelationsReply] = yield SkillCall(RELATIONS, request, f"{place}/relations", span)
+        self.note_failure(chosen)
         self.reserved_calls -= 1
         by_id = {relation.key: relation for relation in offered}
         choices = [] if chosen.reply is None else chosen.reply.relations
@@ -316,6 +343,7 @@ class TripleFactFinder:
             triple=entry.triple, known=list(known), from_subject=entry.from_subject, passages=list(passages)
         )
         completed: SkillResult[AnswersReply] = yield SkillCall(COMPLETE, request, f"{place}/complete", span)
+        self.note_failure(completed)
         if completed.reply is None or completed.reply.unknown:
             return None
         support = set(completed.reply.support)

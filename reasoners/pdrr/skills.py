@@ -1,5 +1,6 @@
 """The skills of PDRR: requests, replies and their checks."""
 
+from collections.abc import Sequence
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -14,21 +15,31 @@ from showhow.reasoners.skills.values import (
     ReasonedQuotingReply,
     SourcePassage,
     check_answers,
+    check_supported_answers,
 )
 
 _PACKAGE = "showhow.reasoners.pdrr"
 
 
+Structure = Literal["chain", "parallel"]
+
+
 class PdrrQuestion(BaseModel):
-    """A question whose structure or triples are asked for."""
+    """A question whose structure is asked for."""
 
     question: str
+
+
+class TriplesRequest(PdrrQuestion):
+    """A question with the structure by which it is decomposed; None in requests of former versions."""
+
+    structure: Structure | None = None
 
 
 class StructureReply(BaseModel):
     """Whether each fact depends on the one before, or several are independent."""
 
-    structure: Literal["chain", "parallel"]
+    structure: Structure
     """chain if each fact depends on the one before, parallel if some are independent."""
 
     def __str__(self) -> str:
@@ -36,12 +47,12 @@ class StructureReply(BaseModel):
 
 
 class TriplesReply(BaseModel):
-    """The triples in the order of completion, and the unknown that is asked for."""
+    """The triples in the order of completion, and what is asked for."""
 
     triples: list[Triple]
     """The facts to be found, in the order of completion."""
     answer: ReplyText
-    """The unknown that is asked for: person#2."""
+    """What is asked for: an unknown such as person#2, the ends that are compared, or yes or no."""
 
     def __str__(self) -> str:
         return "\n".join([*map(str, self.triples), f"asked for: {self.answer}"])
@@ -87,7 +98,13 @@ def _check_relations(request: RelationsRequest, reply: RelationsReply) -> str | 
         return f"The relation {strange[0].id} as {strange[0].direction} was not offered; choose from the list."
     if len(reply.relations) > request.keep:
         return f"There are {len(reply.relations)} relations; keep at most {request.keep}."
-    return None
+    return _check_scores(reply.relations)
+
+
+def _check_scores(choices: "Sequence[ChosenRelation | ChosenFact]") -> str | None:
+    # A score that is not a number is outside too.
+    outside = next((choice.score for choice in choices if not 0 <= choice.score <= 1), None)
+    return None if outside is None else f"The score {outside:g} is not from 0 to 1."
 
 
 class CompleteRequest(BaseModel):
@@ -163,8 +180,7 @@ def _check_pruning(request: PruneTriplesRequest, reply: PruneTriplesReply) -> st
         return "A fact is kept twice; name each at most once."
     if len(numbers) > request.keep:
         return f"There are {len(numbers)} facts; keep at most {request.keep}."
-    outside = next((choice.score for choice in reply.facts if not 0 <= choice.score <= 1), None)
-    return None if outside is None else f"The score {outside:g} is not from 0 to 1."
+    return _check_scores(reply.facts)
 
 
 class NumberedChain(BaseModel):
@@ -219,6 +235,14 @@ class AnswerTriplesRequest(BaseModel):
     answer: str
     values: dict[str, list[AnswerValue]]
     passages: list[SourcePassage]
+    own: bool | None = None
+    """Whether the model may add what it knows itself; None if not."""
+
+
+def _check_answer(request: AnswerTriplesRequest, reply: ReasonedQuotingReply) -> str | None:
+    # Without a passage there is nothing to name, and the reasoner refuses such an answer.
+    needs_support = request.passages and not request.own
+    return (check_supported_answers if needs_support else check_answers)(reply, request.passages)
 
 
 def list_triples_shape(reply: TriplesReply) -> list[str]:
@@ -232,26 +256,26 @@ def _end_kind(end: str) -> str:
 
 STRUCTURE: Skill[PdrrQuestion, StructureReply] = Skill(
     "structure",
-    1,
+    2,
     "I tell whether the facts form a chain or are independent.",
     _PACKAGE,
     PdrrQuestion,
     StructureReply,
     fallback=Fallback("parallel", lambda _request: StructureReply(structure="parallel")),
 )
-TRIPLES: Skill[PdrrQuestion, TriplesReply] = Skill(
+TRIPLES: Skill[TriplesRequest, TriplesReply] = Skill(
     "triples",
-    1,
+    2,
     "I write the question as triples.",
     _PACKAGE,
-    PdrrQuestion,
+    TriplesRequest,
     TriplesReply,
     lambda _request, reply: check_triples(reply.triples, reply.answer),
     shape=list_triples_shape,
 )
 RELATIONS: Skill[RelationsRequest, RelationsReply] = Skill(
     "relations",
-    2,
+    3,
     "I choose the relations that state the triple.",
     _PACKAGE,
     RelationsRequest,
@@ -261,17 +285,17 @@ RELATIONS: Skill[RelationsRequest, RelationsReply] = Skill(
 )
 COMPLETE: Skill[CompleteRequest, QuotingReply] = Skill(
     "complete",
-    2,
+    3,
     "I complete the triple from texts.",
     _PACKAGE,
     CompleteRequest,
     QuotingReply,
-    lambda request, reply: check_answers(reply, request.passages),
+    lambda request, reply: check_supported_answers(reply, request.passages),
     Fallback("unknown", lambda _request: QuotingReply(answers=[], unknown=True)),
 )
 PRUNE_TRIPLES: Skill[PruneTriplesRequest, PruneTriplesReply] = Skill(
     "prune_triples",
-    1,
+    2,
     "I choose the facts that complete the triple.",
     _PACKAGE,
     PruneTriplesRequest,
@@ -281,7 +305,7 @@ PRUNE_TRIPLES: Skill[PruneTriplesRequest, PruneTriplesReply] = Skill(
 )
 BEST_CHAIN: Skill[BestChainRequest, BestChainReply] = Skill(
     "best_chain",
-    1,
+    2,
     "I choose the chain that answers the question.",
     _PACKAGE,
     BestChainRequest,
@@ -291,11 +315,11 @@ BEST_CHAIN: Skill[BestChainRequest, BestChainReply] = Skill(
 )
 ANSWER_TRIPLES: Skill[AnswerTriplesRequest, ReasonedQuotingReply] = Skill(
     "answer_triples",
-    3,
+    4,
     "I answer from the completed triples.",
     _PACKAGE,
     AnswerTriplesRequest,
     ReasonedQuotingReply,
-    lambda request, reply: check_answers(reply, request.passages),
+    _check_answer,
     Fallback("unknown", lambda _request: ReasonedQuotingReply(reasons="", answers=[], unknown=True)),
 )

@@ -176,17 +176,13 @@ def select_joined(
     ]
 
 
-def schedule_independently(triples: Sequence[Triple]) -> list[ScheduledTriple] | Triple:
-    """The triples each from an end that the question names; else the first triple without such an end."""
-    scheduled = [
+def schedule_independently(triples: Sequence[Triple]) -> list[ScheduledTriple]:
+    """The triples that have an end that the question names, each from that end."""
+    return [
         ScheduledTriple(number, triple, end == "subject")
         for number, triple in enumerate(triples)
         if (end := _known_end(triple, {})) is not None
     ]
-    if len(scheduled) == len(triples):
-        return scheduled
-    numbers = {entry.number for entry in scheduled}
-    return next(triple for number, triple in enumerate(triples) if number not in numbers)
 
 
 def _known_end(triple: Triple, bound: Mapping[str, Sequence[int]]) -> str | None:

@@ -11,6 +11,7 @@ has failed.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
+from math import isfinite
 from typing import Any, Generic, Protocol, TypeVar
 from uuid import UUID
 
@@ -200,7 +201,16 @@ def _validate(
         value = reply.value
     else:
         raise TypeError(f"{responder_name} replied to {call.skill.name} with a {type(reply.value).__name__}")
+    if not _is_finite(value.model_dump()):
+        return None, "A number of the reply is infinite or not a number; write it with digits."
     return value, call.skill.check(call.request, value)
+
+
+def _is_finite(value: Any) -> bool:
+    """Whether all numbers in a JSON value can be stored."""
+    if isinstance(value, Mapping | list):
+        return all(map(_is_finite, value.values() if isinstance(value, Mapping) else value))
+    return not isinstance(value, float) or isfinite(value)
 
 
 def skill_step_data(result: SkillResult[Any]) -> dict[str, Any]:

@@ -27,9 +27,9 @@ class AnswerValue(BaseModel):
 
     text: ReplyText
     """The answer as it is written: a name, a date, a number."""
-    entity: str | None = None
+    entity: ReplyText | None = None
     """The id of the answer in the graph, if it has one."""
-    of: str | None = None
+    of: ReplyText | None = None
     """The id or text of the input that the answer belongs to, where there are several."""
 
     @property
@@ -163,6 +163,22 @@ def check_answers(reply: AnswersReply, passages: Sequence[SourcePassage]) -> str
     if any(not answer.text.strip() for answer in reply.answers):
         return "An answer is empty; leave it out, or say that it is unknown."
     return None
+
+
+UNSUPPORTED = (
+    "No passage is named as support of the answers; name in support the ids of those that state them, or say that they "
+    "are unknown."
+)
+
+
+def lacks_support(reply: AnswersReply) -> bool:
+    """Whether answers rest on no passage; that nothing was found, which is a count of 0 or a no, needs none."""
+    return not reply.support and any(answer.text.strip().casefold() not in {"0", "no"} for answer in reply.answers)
+
+
+def check_supported_answers(reply: AnswersReply, passages: Sequence[SourcePassage]) -> str | None:
+    """What is wrong with answers that must rest on passages."""
+    return check_answers(reply, passages) or (UNSUPPORTED if lacks_support(reply) else None)
 
 
 def _shorten(text: str) -> str:

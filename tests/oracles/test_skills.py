@@ -235,7 +235,7 @@ def test_the_facts_of_any_first_sub_questions_lead_to_the_gold_answers(deep: Gro
     for question in deep.questions:
         oracle = deep.oracle(question)
         gold = GoldReasoning(deep.gold, question.text, question.details)
-        (plan,) = oracle.decompose(DecomposeRequest(question=question.text, state=[], n=1)).branches
+        (plan,) = oracle.decompose(DecomposeRequest(question=question.text)).branches
         facts = [
             ExcavatedFact(number=number, question=step.question, fact="", answers=gold_answers_of(gold, leaf))
             for number, (step, (leaf, _)) in enumerate(zip(plan.steps, gold.subquestions, strict=True), 1)

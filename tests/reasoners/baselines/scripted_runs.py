@@ -76,7 +76,7 @@ def run_baseline(
     """Run the baseline; the tools get no model, so that only its skills use the script.
 
     `more`: `limits` and `concurrency` of the run, the `tools` it may call, its `demonstrations`, the steps of a run
-    that it resumes (`taken`).
+    that it resumes (`taken`), the type of the question (`gold_type`).
     """
     recorder = recorder_with_steps(more.get("taken", ()))
     with ModelServer(script) as server:
@@ -85,7 +85,14 @@ def run_baseline(
         own_context = replace(context, chat=chat) if name == "in-context" else context
         responder = ModelResponder(chat)
         tools = [tool for tool in available_tools(context.world) if tool.name in more.get("tools", {tool.name})]
-        task = Task(QUESTION, own_context, tools, more.get("demonstrations", ()), responder=responder)
+        task = Task(
+            QUESTION,
+            own_context,
+            tools,
+            more.get("demonstrations", ()),
+            responder=responder,
+            gold_type=more.get("gold_type"),
+        )
         build = BUILD_WITH_CHAT.get(name)
         parsed = REASONERS[name].parse_options(options or {})
         reasoner = make_reasoner(name, options) if build is None else build(parsed, chat)

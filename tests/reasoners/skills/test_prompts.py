@@ -1,5 +1,6 @@
 """The prompt of each skill of AtomR, PDRR and GEEK as it is sent, against golden files."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +47,7 @@ from showhow.reasoners.pdrr.skills import (
     PdrrQuestion,
     PruneTriplesRequest,
     RelationsRequest,
+    TriplesRequest,
 )
 from showhow.reasoners.pdrr.triples import Triple
 from showhow.reasoners.registry import REASONERS
@@ -84,7 +86,7 @@ REQUESTS: list[tuple[Skill[Any, Any], Any]] = [
     (DIRECT_RAG, PassageQuestion(question=QUESTION, passages=[PASSAGE])),
     (DIRECT_ANSWER, BareQuestion(question=QUESTION)),
     (STRUCTURE, PdrrQuestion(question=QUESTION)),
-    (TRIPLES, PdrrQuestion(question=QUESTION)),
+    (TRIPLES, TriplesRequest(question=QUESTION, structure="chain")),
     (RELATIONS, RelationsRequest(
         triple=TRIPLE, known=[BAKER], known_is="subject", keep=4,
         relations=[OfferedRelation(id="P25", label="mother", direction="head")],
@@ -107,7 +109,7 @@ REQUESTS: list[tuple[Skill[Any, Any], Any]] = [
         )],
     )),
     (NEXT_ACTION, StateRequest(question=QUESTION, state=[FACT])),
-    (DECOMPOSE, DecomposeRequest(question=QUESTION, state=[FACT], n=4)),
+    (DECOMPOSE, DecomposeRequest(question=QUESTION, state=[FACT], others=["When was #1 born?"])),
     (NEEDS_RETRIEVAL, SubquestionRequest(**ASKED, state=[FACT])),
     (EXTRACT, ExtractRequest(**ASKED, state=[FACT], pseudo="Cora", passages=[PASSAGE])),
     (SELF_ANSWER, SubquestionRequest(**ASKED, state=[FACT])),
@@ -120,6 +122,25 @@ def test_a_prompt_is_as_its_golden_file(skill: Skill[Any, Any], request_: Any):
     messages = build_skill_messages(SkillCall(skill, request_, "here"))
     prompt = "\n".join(f"--- {message.role}\n{message.text}" for message in messages) + "\n"
     assert prompt == (GOLDEN / f"{skill.name}.txt").read_text(encoding="utf-8")
+
+
+def read_examples(skill: Skill[Any, Any]) -> list[tuple[Any, Any]]:
+    """The worked examples in the instructions of a skill, as requests and replies."""
+    instructions = build_skill_messages(SkillCall(skill, skill.request_type.model_construct(), "here"))[0].text
+    examples = re.findall(r"^Request: (.+)\nReply: (.+)$", instructions, re.MULTILINE)
+    return [
+        (skill.request_type.model_validate_json(asked), skill.reply_type.model_validate_json(replied))
+        for asked, replied in examples
+    ]
+
+
+@pytest.mark.parametrize("skill", [skill for skill, _ in REQUESTS if skill.package.endswith((".pdrr", ".geek"))])
+def test_instructions_have_a_worked_example_that_the_skill_accepts(skill: Skill[Any, Any]):
+    examples = read_examples(skill)
+    assert examples
+    for asked, replied in examples:
+        assert skill.check(asked, replied) is None
+        assert replied.model_dump_json(exclude_none=True) not in {"{}", '{"branches":[]}'}
 
 
 def test_every_skill_of_these_methods_has_a_golden_file():
