@@ -233,7 +233,8 @@ def filter_pilots(request: dict[str, Any]) -> dict[str, Any]:
     if request["op"] == "Search":
         return first_passage(request, *PILOTS)
     hats = [passage for passage in request["passages"] if "wears a hat" in passage["text"]]
-    found = [{"text": passage["title"], "of": passage["title"]} for passage in hats]
+    keys = {value["text"]: value.get("entity", value["text"]) for value in request["args"][0]["values"]}
+    found = [{"text": passage["title"], "of": keys[passage["title"]]} for passage in hats]
     return {"answers": found, "support": [passage["id"] for passage in hats]}
 
 
