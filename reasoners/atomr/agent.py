@@ -100,6 +100,10 @@ EMPTY_CHOICES = {
     "nothing": "there is no such thing",
     "unknown": "the answer is unknown, and searched for by its question, as in the paper",
 }
+LOOK_CHOICES = {
+    "wider": "the same is looked for again by other words and in more texts",
+    "none": "the question is answered from what was retrieved, as in the paper",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,28 +116,28 @@ class AtomROptions:
     """Plans of other questions that the model is shown."""
     own: str = choice("never", OWN_KNOWLEDGE_CHOICES)
     """Whether the model's own knowledge may answer: never, fallback, free."""
-    rule: str = choice("fewest", RULE_CHOICES)
+    source_rule: str = choice("fewest", RULE_CHOICES)
     """How sources are chosen: fewest, unsure: all."""
-    chosen: str = choice("at once", CHOSEN_CHOICES)
+    source_time: str = choice("at once", CHOSEN_CHOICES)
     """When sources are chosen: at once, when filled."""
-    prompts: str = choice("one", PROMPT_CHOICES)
+    operator_prompts: str = choice("one", PROMPT_CHOICES)
     """The prompts of the operations: one, three."""
-    combined: str = choice("code", COMBINED_CHOICES)
+    combine: str = choice("code", COMBINED_CHOICES)
     """How earlier answers are combined: code, model."""
-    empty: str = choice("nothing", EMPTY_CHOICES)
+    empty_list: str = choice("nothing", EMPTY_CHOICES)
     """What an empty list of answers of an operation means: nothing, unknown."""
     overlap: float = 0.0
     """The overlap of words, 0 to 1, below which Filter drops a thing and its passages; the paper's is .5."""
-    things: int = MAX_HEADS
+    most_things: int = MAX_HEADS
     """How many things of a set are looked up one by one; 0 for every one, as in the paper."""
-    wider: bool = True
-    """Whether an operation without an answer is looked for again in more texts; the paper goes on to its question."""
+    second_look: str = choice("wider", LOOK_CHOICES)
+    """What is done where the sources do not tell: wider, none."""
 
     def __post_init__(self) -> None:
         for name, choices in _CHOICES.items():
             check_option(name, getattr(self, name), choices)
         check_positive(passages=self.passages)
-        check_at_least(0, shots=self.shots, things=self.things)
+        check_at_least(0, shots=self.shots, most_things=self.most_things)
         if not 0 <= self.overlap <= 1:
             raise AgentOptionsError(f"overlap is {self.overlap}; it is a number from 0 to 1")
 
@@ -145,22 +149,23 @@ class AtomROptions:
 
 _CHOICES = {
     "own": OWN_KNOWLEDGE_CHOICES,
-    "rule": RULE_CHOICES,
-    "chosen": CHOSEN_CHOICES,
-    "prompts": PROMPT_CHOICES,
-    "combined": COMBINED_CHOICES,
-    "empty": EMPTY_CHOICES,
+    "source_rule": RULE_CHOICES,
+    "source_time": CHOSEN_CHOICES,
+    "operator_prompts": PROMPT_CHOICES,
+    "combine": COMBINED_CHOICES,
+    "empty_list": EMPTY_CHOICES,
+    "second_look": LOOK_CHOICES,
 }
 PUBLISHED = {
     "own": "free",
-    "rule": "unsure: all",
-    "chosen": "when filled",
-    "prompts": "three",
-    "combined": "model",
-    "empty": "unknown",
+    "source_rule": "unsure: all",
+    "source_time": "when filled",
+    "operator_prompts": "three",
+    "combine": "model",
+    "empty_list": "unknown",
     "overlap": 0.5,
-    "things": 0,
-    "wider": False,
+    "most_things": 0,
+    "second_look": "none",
 }
 """The options with which the method is that of the paper."""
 
@@ -244,7 +249,7 @@ class _TreeRun:
         operations = self._operations
         self._chosen_sources = {node.id: self._sources for node in operations[choices:]}
         self._chooses = choices == len(operations)
-        if self._options.chosen == "at once":
+        if self._options.source_time == "at once":
             # The sources of all operations are chosen at the same time, before what they refer to is known.
             yield Parallel([Branch(str(node.id), self._choose_sources(node)) for node in operations[:choices]])
         yield Parallel(
@@ -270,7 +275,7 @@ class _TreeRun:
             "budget/passages",
             None,
         )
-        self._retriever = Retriever(self._task, passages, self._options.things or sys.maxsize)
+        self._retriever = Retriever(self._task, passages, self._options.most_things or sys.maxsize)
         tree = Fan("operations", operations, CallBudget(1, 2 * len(self._sources)), CallBudget(concluding, 0), least=0)
         kept = yield from fit_to_budget(self._task, tree, "budget/operations", None)
         if kept < operations:
@@ -327,7 +332,7 @@ class _TreeRun:
     def _choose_for(
         self, node: PlanNode, question: str, arguments: list[OperandValue], *, is_expected: bool = True
     ) -> Generator[Move, Any, Sequence[str]]:
-        unsure = "all" if self._options.rule == "unsure: all" else None
+        unsure = "all" if self._options.source_rule == "unsure: all" else None
         request = SelectSourcesRequest.model_validate(
             {"question": question, "op": node.op, "args": arguments, "unsure": unsure}
         )
@@ -361,14 +366,14 @@ class _TreeRun:
         if operation is None or [part.keys for part in operation.operands] != [part.keys for part in operands]:
             operation = yield from self._carry_out(node, op, question, operands)
         how = "operator"
-        if self._is_unknown(operation.reply) and self._options.wider:
+        if self._is_unknown(operation.reply) and self._options.second_look == "wider":
             operation, how = (yield from self._look_again(node, op, question, operation)), "wider search"
         if operation.reply is None or self._is_unknown(operation.reply):
             return (yield from self._answer_otherwise(node, question, operation.passages))
         return (yield from self._to_result(node, operation.reply, operation, base, how))
 
     def _is_unknown(self, reply: AnswersReply | None) -> bool:
-        return reply is None or reply.unknown or (self._options.empty == "unknown" and not reply.answers)
+        return reply is None or reply.unknown or (self._options.empty_list == "unknown" and not reply.answers)
 
     def _to_result(
         self, node: PlanNode, reply: AnswersReply, operation: _Operation, base: int | None, how: str
@@ -406,7 +411,7 @@ class _TreeRun:
     def _to_request(
         self, op: Operator, question: str, operands: list[OperandValue], passages: list[SourcePassage]
     ) -> OperateRequest:
-        separate = True if self._options.prompts == "three" else None
+        separate = True if self._options.operator_prompts == "three" else None
         return OperateRequest(
             op=op, question=question, args=operands, passages=passages, own=self._options.own_flag, separate=separate
         )
@@ -451,7 +456,9 @@ class _TreeRun:
         else:
             passages = yield from self._retriever.retrieve(self._chosen_sources[node.id], query, place, span)
         request = self._to_request(op, question, shown, passages)
-        may_guess = self._task.may_guess_for(OPERATE.name) and self._options.chosen == "at once" and not query.tails
+        may_guess = (
+            self._task.may_guess_for(OPERATE.name) and self._options.source_time == "at once" and not query.tails
+        )
         likely = self._retriever.guess_answers(query, passages) if may_guess else []
         followers = [follower for follower in self._operations if list_dependencies(follower) == {node.id}]
         results = yield Parallel(
@@ -476,7 +483,7 @@ class _TreeRun:
 
     def _combine(self, node: PlanNode, question: str) -> Generator[Move, Any, _NodeResult]:
         """Answer an inner node, or DR, from earlier answers: by code if the plan says how, else by the model."""
-        inputs, by_code = node.children or node.references, self._options.combined == "code"
+        inputs, by_code = node.children or node.references, self._options.combine == "code"
         if by_code and any(self._results[number].unknown for number in inputs):
             return (yield from self._answer_otherwise(node, question, ()))
         if by_code and node.from_last and node.children:
@@ -520,7 +527,7 @@ class _TreeRun:
         if not shown:
             query = RetrievalQuery(question, ())
             sources = self._sources
-            if self._options.chosen == "when filled" and self._chooses:
+            if self._options.source_time == "when filled" and self._chooses:
                 sources = yield from self._choose_for(node, question, [], is_expected=False)
             shown = yield from self._retriever.retrieve(sources, query, f"{place}/again", span)
         request = PassageQuestion(question=question, passages=shown, own=self._options.own_flag)

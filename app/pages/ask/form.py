@@ -40,6 +40,13 @@ OPTION_LABELS = {
     "k": "Demonstrations",
     "shots": "Plans shown as examples",
     "threshold": "Minimum confidence",
+    "source_rule": "Sources of an operation",
+    "source_time": "Sources are chosen",
+    "combine": "Earlier answers are combined",
+    "empty_list": "An empty list means",
+    "overlap": "Minimum overlap of words in Filter",
+    "most_things": "Things looked up of a set",
+    "second_look": "Where the sources do not tell",
 }
 """Labels of options whose names do not say what they are."""
 MAX_DEMONSTRATIONS = 8

@@ -199,7 +199,7 @@ def test_each_operator_has_a_prompt_of_its_own_where_the_paper_has_three(context
     )
     replies = {**BASE, "plan": lambda _request: plan, "operate": lambda request: first_passage(request, "Ada Lund")}
     texts = {
-        kind: [text for skill, _, text in play(context, replies, prompts=kind).asked if skill == "operate"]
+        kind: [text for skill, _, text in play(context, replies, operator_prompts=kind).asked if skill == "operate"]
         for kind in ("one", "three")
     }
     assert len(set(texts["one"])) == 1
@@ -216,7 +216,7 @@ def test_an_empty_list_is_nothing_by_default_and_searched_for_as_published(conte
     }
     ours = play(context, replies)
     assert not ours.requests("direct_rag")
-    theirs = play(context, replies, empty="unknown", wider=False)
+    theirs = play(context, replies, empty_list="unknown", second_look="none")
     assert theirs.outcome.answers is not None
     assert theirs.outcome.answers.final_answer == "a ship"
     assert len(theirs.requests("operate")) == 1
@@ -244,7 +244,7 @@ def test_what_is_left_out_of_a_set_is_told_and_every_one_is_looked_up_as_publish
     notes = [step for step in ours.steps if (step.data or {}).get("left_out")]
     assert [step.thought for step in notes] == ["I look up 12 of 25 things; 13 are left out."]
     assert notes[0].parent_id == next(step.id for step in ours.steps if step.node == "2")
-    theirs = play(context, replies, passages=1, things=0)
+    theirs = play(context, replies, passages=1, most_things=0)
     assert not [step for step in theirs.steps if (step.data or {}).get("left_out")]
     searched = {str(step.arguments["query"]) for step in theirs.calls("wikisearch")}
     assert searched >= {f"{name} wears a hat" for name in PILOTS}
@@ -262,7 +262,7 @@ def test_filter_drops_things_whose_passages_overlap_too_little_and_says_so(conte
         return reply
 
     replies = {**BASE, "plan": lambda _request: GUILD, "operate": operate}
-    run = play(context, replies, things=0, overlap=0.9)
+    run = play(context, replies, most_things=0, overlap=0.9)
     request = run.requests("operate")[-1]
     kept = [value["text"] for value in request["args"][0]["values"]]
     assert kept == [name for number, name in enumerate(PILOTS, 100) if number % 2]
@@ -271,7 +271,7 @@ def test_filter_drops_things_whose_passages_overlap_too_little_and_says_so(conte
     none_left = play(context, {**replies, "plan": lambda _request: tree(
         *[("What is the Pilots Guild?", "Search", [{"text": "Pilots Guild"}])],
         *[("Which of [1] were born in Ulm?", "Filter", [{"ref": 1}, {"text": "zx yv qp kk born Ulm"}])],
-    )}, overlap=1.0, wider=False)  # fmt: skip
+    )}, overlap=1.0, second_look="none")  # fmt: skip
     assert len(none_left.requests("operate")) == 1
     assert len(none_left.requests("direct_rag")) >= 1
 
@@ -323,7 +323,7 @@ def test_a_made_up_id_is_not_looked_up_and_a_real_one_that_was_not_shown_is_kept
         sources = iter([["text"], ["graph"]])
         chosen = {"select_sources": lambda _request: {"sources": next(sources)}}
         return play(
-            context, {**BASE, **chosen, "plan": lambda _request: plan, "operate": operate}, chosen="when filled"
+            context, {**BASE, **chosen, "plan": lambda _request: plan, "operate": operate}, source_time="when filled"
         )
 
     for made_up in ("Q999", "Q5", "nonsense"):
