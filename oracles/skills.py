@@ -158,8 +158,11 @@ class OracleResponder(BaselineOracle):
         return None
 
     def operate(self, request: OperateRequest) -> AnswersReply:
-        """The answers about the things that are given."""
-        return self._apply(request)
+        """The answers about the things that are given, resting on the passages that name them, or else the first."""
+        reply = self._apply(request)
+        names = {name for answer in reply.answers for name in (answer.text, answer.entity) if name}
+        naming = [shown.id for shown in request.passages if any(name in shown.text for name in names)]
+        return reply.model_copy(update={"support": naming or [shown.id for shown in request.passages[:1]]})
 
     def _apply(self, request: OperateRequest | CompleteRequest) -> AnswersReply:
         try:
@@ -192,7 +195,9 @@ class OracleResponder(BaselineOracle):
     def aggregate(self, request: AggregateRequest) -> AnswersReply:
         """What follows from the answers that are given."""
         if request.how is None:
-            return AnswersReply(answers=[], unknown=True)
+            # A question of the gold tree has the answers of its last child.
+            last = request.answered[-1]
+            return AnswersReply(answers=[] if last.unknown else last.answers, unknown=bool(last.unknown))
         try:
             return AnswersReply(answers=combine_answers(request.how, [asked.answers for asked in request.answered]))
         except OperationUndefined:

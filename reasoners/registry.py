@@ -13,7 +13,7 @@ from showhow.db.run_spec import DEFAULT_STEP_LIMIT
 from showhow.fewshot_library.selection import SelectionConfig, SelectionError
 from showhow.guard.plugins import Registry
 from showhow.llm.errors import ChatError
-from showhow.reasoners.atomr.agent import AtomR, AtomROptions
+from showhow.reasoners.atomr.agent import PUBLISHED, AtomR, AtomROptions
 from showhow.reasoners.atomr.skills import AGGREGATE, OPERATE, PLAN
 from showhow.reasoners.base import Reasoner, ReasonerError
 from showhow.reasoners.baselines.chain_of_knowledge import (
@@ -278,6 +278,7 @@ _ENTRIES = (
         needs="the tools of a text, web or graph source",
         build=AtomR,
         options=AtomROptions,
+        presets={"published": PUBLISHED},
         select=_select_plans,
         default_step_limit=TREE_STEP_LIMIT,
         skills=(PLAN, SELECT_SOURCES, OPERATE, AGGREGATE, DIRECT_RAG, DIRECT_ANSWER),

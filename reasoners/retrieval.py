@@ -6,6 +6,7 @@ sources are read at the same time.
 
 import re
 from collections.abc import Generator, Iterator, Mapping, Sequence, Set
+from dataclasses import replace
 from operator import itemgetter
 from typing import Any
 from uuid import UUID
@@ -29,6 +30,7 @@ from showhow.reasoners.skills.values import (
 from showhow.reasoners.sources import (
     MAX_HEADS,
     MAX_WIDER_READS,
+    MAX_WIDER_SEARCHES,
     PAGES,
     TEXTS,
     RetrievalQuery,
@@ -58,13 +60,19 @@ RetrievalGenerator = Generator[Move, Any, list[SourcePassage]]
 
 
 class Retriever:
-    """Retrieves for one run; `passages_per_source` limits the texts that are read after a search."""
+    """Retrieves for one run.
 
-    def __init__(self, task: Task, passages_per_source: int = 3) -> None:
+    `passages_per_source` limits the texts that are read after a search, `most_heads` the values of a set that are
+    looked up one by one. A step tells how many values were left out.
+    """
+
+    def __init__(self, task: Task, passages_per_source: int = 3, most_heads: int = MAX_HEADS) -> None:
         self._offered = {tool.name for tool in task.tools}
         self._passages_per_source = passages_per_source
         self._search_limit = {"limit": passages_per_source} if passages_per_source > DEFAULT_RESULTS else {}
+        self._most_heads = most_heads
         self._data_by_step: dict[int, Any] = {}
+        self._seen_ids: set[str] = set()
         self._tracer = OriginTracer(task.question)
 
     def retrieve(
@@ -77,6 +85,60 @@ class Retriever:
         ]
         results: list[list[SourcePassage]] = yield Parallel(branches)
         return [passage for passages in results for passage in passages]
+
+    def retrieve_each(
+        self, sources: Sequence[str], query: RetrievalQuery, node: str, parent: UUID | None
+    ) -> Generator[Move, Any, list[tuple[AnswerValue, list[SourcePassage]]]]:
+        """Retrieve for each value of a query apart, from every source; returns the values with their passages."""
+        heads = query.heads[: self._most_heads]
+        yield from self._note_left_out(len(query.heads), len(heads), node, parent)
+        branches = [
+            Branch(
+                str(number),
+                self.retrieve(
+                    sources,
+                    replace(query, question=query.question_about(head), heads=[head]),
+                    f"{node}/each{number}",
+                    parent,
+                ),
+            )
+            for number, head in enumerate(heads)
+        ]
+        results: list[list[SourcePassage]] = yield Parallel(branches)
+        return list(zip(heads, results, strict=True))
+
+    def drop_unknown_ids(
+        self, values: Sequence[AnswerValue], node: str, parent: UUID | None
+    ) -> Generator[Move, Any, list[AnswerValue]]:
+        """The values without ids that neither a step of this run showed nor the graph has for something of that name.
+
+        A model may make up an id, which would be looked up as if it were the thing's.
+        """
+        unseen = {value.entity for value in values if value.entity is not None} - self._seen_ids
+        labels: dict[str, str] = {}
+        if unseen and "getLabel" in self._offered:
+            arguments = {"ids": sorted(unseen)}
+            labelled = yield from self._call("getLabel", arguments, node, parent)
+            labels = {entry["id"]: entry["label"].casefold() for entry in observed_data(labelled).get("labels", ())}
+
+        def is_known(value: AnswerValue) -> bool:
+            text, label = value.text.casefold(), labels.get(value.entity or "")
+            return value.entity not in unseen or (label is not None and (label in text or text in label))
+
+        confirmed = [value if is_known(value) else value.model_copy(update={"entity": None}) for value in values]
+        self._seen_ids |= {value.entity for value in confirmed if value.entity is not None}
+        return confirmed
+
+    def _note_left_out(self, size: int, kept: int, node: str, parent: UUID | None) -> Generator[Move, Any, None]:
+        """Record a step that tells how many values of a set are not looked up, if any."""
+        if kept < size:
+            yield Action(
+                f"I look up {kept} of {size:,} things; {size - kept:,} are left out.",
+                parent=parent,
+                node=f"{node}/left out",
+                data={"things": size, "looked_up": kept, "left_out": size - kept},
+                reuse=True,
+            )
 
     def retrieve_wider(
         self, sources: Sequence[str], query: RetrievalQuery, node: str, parent: UUID | None
@@ -103,6 +165,9 @@ class Retriever:
         self, sources: Sequence[str], query: RetrievalQuery, node: str, parent: UUID | None
     ) -> RetrievalGenerator:
         reads = max(1, MAX_WIDER_READS // max(len(query.values), 1))
+        if not query.is_name and (TEXTS.name in sources or PAGES.name in sources):
+            size = len(query.values)
+            yield from self._note_left_out(size, min(size, MAX_WIDER_SEARCHES), node, parent)
         branches = []
         for source in (TEXTS, PAGES):
             branches += [
@@ -276,9 +341,11 @@ class Retriever:
     def _search_and_read(
         self, source: SearchedSource, query: RetrievalQuery, node: str, parent: UUID | None
     ) -> RetrievalGenerator:
+        listed = query.list_searches(self._most_heads)
+        yield from self._note_left_out(len(query.heads), min(len(query.heads), len(listed)), node, parent)
         # Values without an article of their own may be searched for by the same words.
         searches: dict[tuple[str | None, str], AnswerValue | None] = {}
-        for head, words in query.searches:
+        for head, words in listed:
             searches.setdefault((None if head is None or source is PAGES else head.entity, words), head)
         reads = self._passages_per_source if len(searches) == 1 else 1
         branches = [
@@ -351,10 +418,13 @@ class Retriever:
 
     def _retrieve_graph(self, query: RetrievalQuery, node: str, parent: UUID | None) -> RetrievalGenerator:
         entities: dict[str, AnswerValue] = {}
-        for number, head in enumerate(query.values[:IDS_PER_QUERY]):
+        nameless = [head for head in query.values if head.entity is None]
+        left_out = {head.key for head in nameless[self._most_heads :]}
+        yield from self._note_left_out(len(query.values), len(query.values) - len(left_out), f"{node}/ids", parent)
+        for number, head in enumerate(query.values):
             entity = head.entity
             if entity is None:
-                if number >= MAX_HEADS:
+                if head.key in left_out:
                     continue
                 candidates = yield from self._call("getWikiDataID", {"title": head.text}, f"{node}/id{number}", parent)
                 named = observed_data(candidates).get("entities", ())
@@ -364,12 +434,36 @@ class Retriever:
                 entity = None if query.is_name or not named else named[0]["id"]
             if entity is not None:
                 entities.setdefault(entity, head)
+        if query.tails:
+            return (yield from self._find_relations(list(entities), query.tails, node, parent))
         if query.is_about_each and len(entities) > 1:
             return (yield from self._query_for_each(query, entities, node, parent))
-        sparql = yield from self._write_query(query.question, list(entities), node, parent)
+        together = list(entities)[:IDS_PER_QUERY]
+        yield from self._note_left_out(len(entities), len(together), node, parent)
+        sparql = yield from self._write_query(query.question, together, node, parent)
         if sparql is None:
-            return (yield from self._list_facts(list(entities), query.question, node, parent))
+            return (yield from self._list_facts(together, query.question, node, parent))
         return (yield from self._run_query(sparql, node, parent))
+
+    def _find_relations(
+        self, heads: Sequence[str], tails: Sequence[AnswerValue], node: str, parent: UUID | None
+    ) -> RetrievalGenerator:
+        """The facts that join one of the heads with one of the tails, either way round."""
+        linked = []
+        for number, tail in enumerate(tails[: self._most_heads]):
+            linked.append(tail.entity or (yield from self.link(tail.text, f"{node}/tail{number}", parent)))
+        ends = [" ".join(filter(None, map(terms.format_node, filter(None, ids)))) for ids in (heads, linked)]
+        if not all(ends):
+            return []
+        passages: list[SourcePassage] = []
+        for direction, columns in (("head", FACT_COLUMNS), ("tail", FACT_COLUMNS[::-1])):
+            variables = " ".join(f"?{column}" for column in columns)
+            sparql = (
+                f"SELECT DISTINCT {variables} WHERE {{ VALUES ?known {{ {ends[0]} }} "
+                f"VALUES ?other {{ {ends[1]} }} {variables} }}"
+            )
+            passages += yield from self._run_query(sparql, f"{node}/{direction}", parent)
+        return passages
 
     def _query_for_each(
         self, query: RetrievalQuery, entities: Mapping[str, AnswerValue], node: str, parent: UUID | None
@@ -379,13 +473,19 @@ class Retriever:
         sparql = yield from self._write_query(query.question_about(head), [first], node, parent)
         if sparql is None:
             return (yield from self._list_facts(list(entities), query.question, node, parent))
-        general = generalize_query(sparql, first, list(entities))
-        if general is not None:
-            return (yield from self._run_query(general, node, parent))
+        ids, passages = list(entities), list[SourcePassage]()
+        for start in range(0, len(ids), IDS_PER_QUERY):
+            general = generalize_query(sparql, first, ids[start : start + IDS_PER_QUERY])
+            if general is None:
+                break
+            passages += yield from self._run_query(general, f"{node}/{start}" if start else node, parent)
+        else:
+            return passages
+        yield from self._note_left_out(len(ids), len(ids[: self._most_heads]), node, parent)
         results: list[list[SourcePassage]] = yield Parallel(
             [
                 Branch(entity, self._query_one(query.question_about(other), entity, f"{node}/{number}", parent))
-                for number, (entity, other) in enumerate(list(entities.items())[:MAX_HEADS])
+                for number, (entity, other) in enumerate(list(entities.items())[: self._most_heads])
             ]
         )
         return [passage for passages in results for passage in passages]
@@ -438,8 +538,25 @@ class Retriever:
         outcome = yield Action("", tool, arguments, self._tracer.trace(arguments), parent=parent, node=node, reuse=True)
         if outcome.observation is not None and outcome.step_position is not None:
             self._data_by_step[outcome.step_position] = outcome.observation.data
+            if tool != "getLabel":
+                # It repeats what it was asked for.
+                self._seen_ids.update(_list_ids(outcome.observation.data))
             self._tracer.observe(outcome.step_position, outcome.observation.data)
         return outcome
+
+
+def _list_ids(data: Any) -> Iterator[str]:
+    """The texts in a tool's data that may be ids of entities."""
+    entries = data.items() if isinstance(data, Mapping) else enumerate(data) if isinstance(data, list) else ()
+    for name, entry in entries:
+        if isinstance(entry, str):
+            if name in _ID_FIELDS:
+                yield entry
+        else:
+            yield from _list_ids(entry)
+
+
+_ID_FIELDS = ("id", "entity", "value")
 
 
 def _list_related(table: Mapping[str, Any], relation: str, keys: Set[str]) -> Iterator[AnswerValue]:

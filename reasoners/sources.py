@@ -2,7 +2,7 @@
 
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 from uuid import UUID
 
 from pydantic import BaseModel, Field
@@ -25,7 +25,7 @@ from showhow.worlds.lexicon.english import phrase_key
 from showhow.worlds.text_normalization import STOP_WORDS
 
 MAX_HEADS = 12
-"""How many values of a set are looked up one by one."""
+"""How many values of a set are looked up one by one, unless a method looks up more."""
 MAX_PHRASINGS = 9
 """Searches for one value by different words, and the words of one search."""
 MAX_FACT_RELATIONS = 20
@@ -50,6 +50,8 @@ class SelectSourcesRequest(BaseModel):
     op: str | None = None
     args: list[OperandValue] = Field(default_factory=list)
     sources: list[SourceChoice] = Field(default_factory=list)
+    unsure: Literal["all"] | None = None
+    """What to choose where it is not clear which source tells: all of them, as AtomR does; None: the fewest."""
 
 
 class SelectSourcesReply(BaseModel):
@@ -98,6 +100,12 @@ SOURCE_DESCRIPTIONS = {
     "text": "articles of an encyclopedia: search, then read",
     "web": "web pages: search, then read; pages may be out of date",
 }
+_NEUTRAL_DESCRIPTIONS = {
+    "graph": "a knowledge graph: facts as triples of a thing, a relation and a value",
+    "text": "articles of an encyclopedia",
+    "web": "web pages",
+}
+"""Descriptions that prefer no source, for the rule that chooses all where it is unsure."""
 
 
 def list_sources(task: Task) -> list[str]:
@@ -112,7 +120,8 @@ def choose_sources(
     """Choose the sources to ask, by the skill if there are several; returns them, and the calls that this takes."""
     if len(sources) < 2:
         return sources, 0
-    choices = [SourceChoice(name=name, description=SOURCE_DESCRIPTIONS[name]) for name in sources]
+    descriptions = SOURCE_DESCRIPTIONS if request.unsure is None else _NEUTRAL_DESCRIPTIONS
+    choices = [SourceChoice(name=name, description=descriptions[name]) for name in sources]
     request = request.model_copy(update={"sources": choices})
     selected: SkillResult[SelectSourcesReply] = yield SkillCall(SELECT_SOURCES, request, node, parent)
     return (sources if selected.reply is None else selected.reply.sources), 1
@@ -145,6 +154,8 @@ class RetrievalQuery:
     """The names in a question that is about no values."""
     context: str | None = None
     """What the question is a part of, "" for nothing; then questions are searched for, not values and words."""
+    tails: Sequence[AnswerValue] = ()
+    """The things whose relation to the values is asked for."""
 
     @property
     def is_about_each(self) -> bool:
@@ -179,14 +190,13 @@ class RetrievalQuery:
             searches.append((question, list(dict.fromkeys(texts))[:count]))
         return searches
 
-    @property
-    def searches(self) -> list[tuple[AnswerValue | None, str]]:
+    def list_searches(self, most: int) -> list[tuple[AnswerValue | None, str]]:
         """The searches, one for each of the first values, or one for the question."""
         if self.context is not None or not self.heads:
-            heads: Sequence[AnswerValue | None] = self.heads[:MAX_HEADS] or [None]
+            heads: Sequence[AnswerValue | None] = self.heads[:most] or [None]
             before = f"{self.context}, " if self.context else ""
             return [(head, f"{before}{self.question_about(head)}") for head in heads]
-        return [(head, f"{head.text} {self.words}".strip()) for head in self.heads[:MAX_HEADS]]
+        return [(head, f"{head.text} {self.words}".strip()) for head in self.heads[:most]]
 
 
 def choose_relations(question: str, offered: Sequence[OfferedRelation]) -> dict[str, list[OfferedRelation]]:
@@ -213,6 +223,8 @@ class PassageQuestion(BaseModel):
 
     question: str
     passages: list[SourcePassage]
+    own: bool | None = None
+    """Whether the model may answer from its own knowledge where the passages do not tell; None for no."""
 
 
 def _check_passage_answers(request: PassageQuestion, reply: AnswersReply) -> str | None:

@@ -1,4 +1,4 @@
-"""`showhow questions import | list | formats`: the questions of a project, and the formats of question files."""
+"""`showhow questions import | blend | list | formats`: the questions of a project, and the formats of their files."""
 
 from collections.abc import Iterator
 from typing import Annotated, Any
@@ -15,6 +15,7 @@ from showhow.db.removal.removal_kinds import Kind
 from showhow.evaluation.datasets import QUESTION_FORMATS
 from showhow.evaluation.datasets.reader import QuestionSurvey
 from showhow.evaluation.value_format import format_count
+from showhow.tasks.blend import BlendQuestions, blend
 from showhow.tasks.questions import ImportQuestions, import_file
 
 app = typer.Typer(no_args_is_help=True, help="Import and list a project's questions.")
@@ -70,6 +71,22 @@ def _survey_lines(survey: QuestionSurvey) -> Iterator[str]:
         yield (
             f"{format_count(unread.count, 'record')} not read: {unread.first.reason} (first in {unread.first.place})"
         )
+
+
+@app.command("blend")
+@draw_options
+def blend_(request: BlendQuestions, *, as_json: AsJson = False) -> None:
+    """Write questions that need two sources of a world, as BlendQA's: graph and text, graph and web, text and web.
+
+    Each part of a question is stated by one source alone, and the gold answers are those of the world's facts.
+    """
+    written = blend(current_services(), request)
+    lines = [f"{request.to}: {', '.join(f'{count:,} {kind}' for kind, count in written.counts.items())}"]
+    emit(
+        {"file": str(request.to), "questions": written.counts, "shortfalls": written.shortfalls},
+        "\n".join([*lines, *written.shortfalls]),
+        as_json=as_json,
+    )
 
 
 @app.command("list")

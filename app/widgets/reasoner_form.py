@@ -19,6 +19,13 @@ OPTION_LABELS = {
     "k": "Demonstrations",
     "seed": "Random seed",
     "shots": "Plans shown as examples",
+    "source_rule": "Sources of an operation",
+    "source_time": "Sources are chosen",
+    "combine": "Earlier answers are combined",
+    "empty_list": "An empty list means",
+    "overlap": "Minimum overlap of words in Filter",
+    "most_things": "Things looked up of a set",
+    "second_look": "Where the sources do not tell",
     "threshold": "Minimum confidence",
 }
 """Labels of options whose names do not say what they are."""

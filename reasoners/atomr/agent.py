@@ -4,6 +4,8 @@ Where what was retrieved makes the answers to an operation likely, those that re
 same time, and anew if the answers are others.
 """
 
+import re
+import sys
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -22,15 +24,18 @@ from showhow.reasoners.atomr.skills import (
     PlanReply,
     PlanRequest,
     list_dependencies,
+    list_references,
     open_node_spans,
     plan_single_search,
 )
 from showhow.reasoners.base import (
+    Action,
     Branch,
     CallBudget,
     Fan,
     FinalAnswer,
     Move,
+    NoUsableReply,
     Parallel,
     QuestionRefused,
     ReasonerError,
@@ -40,7 +45,7 @@ from showhow.reasoners.base import (
     ask_skill,
     fit_to_budget,
 )
-from showhow.reasoners.humaniq.options import check_at_least, check_option, check_positive, choice
+from showhow.reasoners.humaniq.options import AgentOptionsError, check_at_least, check_option, check_positive, choice
 from showhow.reasoners.retrieval import Retriever
 from showhow.reasoners.skills.set_operations import OperationUndefined, combine_answers
 from showhow.reasoners.skills.skill import DEFAULT_SHOTS, SkillCall, SkillResult, list_shots
@@ -60,6 +65,7 @@ from showhow.reasoners.skills.values import (
 from showhow.reasoners.sources import (
     DIRECT_ANSWER,
     DIRECT_RAG,
+    MAX_HEADS,
     WIDER_RETRIEVALS,
     BareQuestion,
     PassageQuestion,
@@ -72,6 +78,31 @@ from showhow.reasoners.sources import (
 OWN_KNOWLEDGE_CHOICES = {
     "never": "answers rest on sources only",
     "fallback": "the model answers itself where the sources do not tell, which the trace marks",
+    "free": "every request allows what the model knows, where its sources do not tell, as in the paper",
+}
+RULE_CHOICES = {
+    "fewest": "the fewest sources that are likely to tell",
+    "unsure: all": "all sources where it is not clear which one tells, as in the paper",
+}
+CHOSEN_CHOICES = {
+    "at once": "for all operations at the same time, before anything is answered",
+    "when filled": "for each operation once what it refers to is answered, as in the paper",
+}
+PROMPT_CHOICES = {
+    "one": "one prompt for all operations",
+    "three": "a prompt of its own for Search, Relate and Filter, as in the paper",
+}
+COMBINED_CHOICES = {
+    "code": "by code where the plan says how, else by the model",
+    "model": "by the model at every node, as in the paper",
+}
+EMPTY_CHOICES = {
+    "nothing": "there is no such thing",
+    "unknown": "the answer is unknown, and searched for by its question, as in the paper",
+}
+LOOK_CHOICES = {
+    "wider": "the same is looked for again by other words and in more texts",
+    "none": "the question is answered from what was retrieved, as in the paper",
 }
 
 
@@ -84,12 +115,59 @@ class AtomROptions:
     shots: int = DEFAULT_SHOTS
     """Plans of other questions that the model is shown."""
     own: str = choice("never", OWN_KNOWLEDGE_CHOICES)
-    """Whether the model's own knowledge may answer: never, fallback."""
+    """Whether the model's own knowledge may answer: never, fallback, free."""
+    source_rule: str = choice("fewest", RULE_CHOICES)
+    """How sources are chosen: fewest, unsure: all."""
+    source_time: str = choice("at once", CHOSEN_CHOICES)
+    """When sources are chosen: at once, when filled."""
+    operator_prompts: str = choice("one", PROMPT_CHOICES)
+    """The prompts of the operations: one, three."""
+    combine: str = choice("code", COMBINED_CHOICES)
+    """How earlier answers are combined: code, model."""
+    empty_list: str = choice("nothing", EMPTY_CHOICES)
+    """What an empty list of answers of an operation means: nothing, unknown."""
+    overlap: float = 0.0
+    """The overlap of words, 0 to 1, below which Filter drops a thing and its passages; the paper's is .5."""
+    most_things: int = MAX_HEADS
+    """How many things of a set are looked up one by one; 0 for every one, as in the paper."""
+    second_look: str = choice("wider", LOOK_CHOICES)
+    """What is done where the sources do not tell: wider, none."""
 
     def __post_init__(self) -> None:
-        check_option("own", self.own, OWN_KNOWLEDGE_CHOICES)
+        for name, choices in _CHOICES.items():
+            check_option(name, getattr(self, name), choices)
         check_positive(passages=self.passages)
-        check_at_least(0, shots=self.shots)
+        check_at_least(0, shots=self.shots, most_things=self.most_things)
+        if not 0 <= self.overlap <= 1:
+            raise AgentOptionsError(f"overlap is {self.overlap}; it is a number from 0 to 1")
+
+    @property
+    def own_flag(self) -> bool | None:
+        """What requests say about the model's own knowledge."""
+        return True if self.own == "free" else None
+
+
+_CHOICES = {
+    "own": OWN_KNOWLEDGE_CHOICES,
+    "source_rule": RULE_CHOICES,
+    "source_time": CHOSEN_CHOICES,
+    "operator_prompts": PROMPT_CHOICES,
+    "combine": COMBINED_CHOICES,
+    "empty_list": EMPTY_CHOICES,
+    "second_look": LOOK_CHOICES,
+}
+PUBLISHED = {
+    "own": "free",
+    "source_rule": "unsure: all",
+    "source_time": "when filled",
+    "operator_prompts": "three",
+    "combine": "model",
+    "empty_list": "unknown",
+    "overlap": 0.5,
+    "most_things": 0,
+    "second_look": "none",
+}
+"""The options with which the method is that of the paper."""
 
 
 @dataclass(slots=True)
@@ -102,6 +180,8 @@ class _NodeResult:
     unknown: bool = False
     how: str = "operator"
     """operator, wider search, code, model, fallback, own knowledge, or nothing to ask."""
+    problem: str | None = None
+    """Why it is unknown, if no reply to its last request was usable."""
     steps: set[int] = field(default_factory=set)
     """The positions of the steps that state the answers."""
     sources: set[str] = field(default_factory=set)
@@ -160,6 +240,7 @@ class _TreeRun:
         """Operations that were carried out before what they refer to was answered, by node."""
         self._chosen_sources: dict[int, Sequence[str]]
         self._expected_calls = 1
+        self._chooses = True
 
     def run(self) -> ReasonerGenerator:
         """Execute all nodes and give the answer of the root."""
@@ -167,8 +248,10 @@ class _TreeRun:
         self._spans = yield from open_node_spans(self._nodes)
         operations = self._operations
         self._chosen_sources = {node.id: self._sources for node in operations[choices:]}
-        # The sources of all operations are chosen at the same time, before the answers that they refer to are known.
-        yield Parallel([Branch(str(node.id), self._choose_sources(node)) for node in operations[:choices]])
+        self._chooses = choices == len(operations)
+        if self._options.source_time == "at once":
+            # The sources of all operations are chosen at the same time, before what they refer to is known.
+            yield Parallel([Branch(str(node.id), self._choose_sources(node)) for node in operations[:choices]])
         yield Parallel(
             [
                 Branch(str(node.id), self._solve_node(node), frozenset(map(str, list_dependencies(node))))
@@ -192,7 +275,7 @@ class _TreeRun:
             "budget/passages",
             None,
         )
-        self._retriever = Retriever(self._task, passages)
+        self._retriever = Retriever(self._task, passages, self._options.most_things or sys.maxsize)
         tree = Fan("operations", operations, CallBudget(1, 2 * len(self._sources)), CallBudget(concluding, 0), least=0)
         kept = yield from fit_to_budget(self._task, tree, "budget/operations", None)
         if kept < operations:
@@ -244,11 +327,21 @@ class _TreeRun:
         question = node.question
         for number in node.references:
             question = question.replace(f"[{number}]", f"({self._describe(number)})")
-        request = SelectSourcesRequest(question=question, op=node.op, args=arguments)
-        place = f"{node.id}/select"
+        yield from self._choose_for(node, question, arguments)
+
+    def _choose_for(
+        self, node: PlanNode, question: str, arguments: list[OperandValue], *, is_expected: bool = True
+    ) -> Generator[Move, Any, Sequence[str]]:
+        unsure = "all" if self._options.source_rule == "unsure: all" else None
+        request = SelectSourcesRequest.model_validate(
+            {"question": question, "op": node.op, "args": arguments, "unsure": unsure}
+        )
+        place = f"{node.id}/select" if is_expected else f"{node.id}/again/select"
         sources, calls = yield from choose_sources(self._sources, request, place, self._spans[node.id])
-        self._chosen_sources[node.id] = sources
-        self._expected_calls += calls
+        if is_expected:
+            self._chosen_sources[node.id] = sources
+            self._expected_calls += calls
+        return sources
 
     def _describe(self, number: int | None) -> str:
         """The question of a node that is not answered yet."""
@@ -266,17 +359,37 @@ class _TreeRun:
         base = node.references[0] if node.references else None
         if base is not None and not self._results[base].values:
             return _NodeResult([], base, how="nothing to ask")
+        if node.id not in self._chosen_sources:
+            yield from self._choose_for(node, question, operands)
         self._expected_calls += 1
         operation = self._ahead.get(node.id)
         if operation is None or [part.keys for part in operation.operands] != [part.keys for part in operands]:
             operation = yield from self._carry_out(node, op, question, operands)
         how = "operator"
-        if operation.reply is None or operation.reply.unknown:
+        if self._is_unknown(operation.reply) and self._options.second_look == "wider":
             operation, how = (yield from self._look_again(node, op, question, operation)), "wider search"
-        reply = operation.reply
-        if reply is None or reply.unknown:
+        if operation.reply is None or self._is_unknown(operation.reply):
             return (yield from self._answer_otherwise(node, question, operation.passages))
-        return _to_result(reply, operation.passages, base, how)
+        return (yield from self._to_result(node, operation.reply, operation, base, how))
+
+    def _is_unknown(self, reply: AnswersReply | None) -> bool:
+        return reply is None or reply.unknown or (self._options.empty_list == "unknown" and not reply.answers)
+
+    def _to_result(
+        self, node: PlanNode, reply: AnswersReply, operation: _Operation, base: int | None, how: str
+    ) -> Generator[Move, Any, _NodeResult]:
+        """The answers with what they rest on; ids that the model made up are dropped."""
+        place, span = f"{operation.place}/ids", self._spans[node.id]
+        values = yield from self._retriever.drop_unknown_ids(reply.answers, place, span)
+        supporting = [passage for passage in operation.passages if passage.id in reply.support]
+        is_own = bool(reply.answers) and not supporting
+        return _NodeResult(
+            values,
+            base,
+            how="own knowledge" if is_own else how,
+            steps={passage.step for passage in supporting},
+            sources={OWN_KNOWLEDGE} if is_own else {passage.source for passage in supporting},
+        )
 
     def _look_again(
         self, node: PlanNode, op: Operator, question: str, operation: _Operation
@@ -291,9 +404,41 @@ class _TreeRun:
         query = _to_query(op, question, operation.operands)
         wider = yield from self._retriever.retrieve_wider(self._sources, query, place, span)
         passages = distinct_passages([*operation.passages, *wider])
-        request = OperateRequest(op=op, question=question, args=operation.operands, passages=passages)
+        request = self._to_request(op, question, operation.operands, passages)
         again: SkillResult[QuotingReply] = yield SkillCall(OPERATE, request, f"{place}/operate", span)
         return _Operation(place, operation.operands, passages, again.reply)
+
+    def _to_request(
+        self, op: Operator, question: str, operands: list[OperandValue], passages: list[SourcePassage]
+    ) -> OperateRequest:
+        separate = True if self._options.operator_prompts == "three" else None
+        return OperateRequest(
+            op=op, question=question, args=operands, passages=passages, own=self._options.own_flag, separate=separate
+        )
+
+    def _filter_by_overlap(
+        self, node: PlanNode, operands: list[OperandValue], query: RetrievalQuery, place: str
+    ) -> Generator[Move, Any, tuple[list[OperandValue], list[SourcePassage]]]:
+        """Retrieve for each thing apart, and drop those whose passages have too few words of what is asked of them."""
+        span, sources = self._spans[node.id], self._chosen_sources[node.id]
+        retrieved = yield from self._retriever.retrieve_each(sources, query, place, span)
+        kept = [
+            (head, passages)
+            for head, passages in retrieved
+            if measure_overlap(f"{head.text} {query.words}", passages) >= self._options.overlap
+        ]
+        if len(kept) < len(retrieved):
+            dropped = [head.text for head, _ in retrieved if head not in [other for other, _ in kept]]
+            yield Action(
+                f"I drop {len(dropped)} of {len(retrieved)} things, whose passages share too few words with what is "
+                "asked of them.",
+                parent=span,
+                node=f"{place}/overlap",
+                data={"things": len(retrieved), "dropped": dropped, "overlap": self._options.overlap},
+                reuse=True,
+            )
+        passages = [passage for _, of_head in kept or retrieved for passage in of_head]
+        return [OperandValue(values=[head for head, _ in kept]), *operands[1:]], passages
 
     def _carry_out(
         self, node: PlanNode, op: Operator, question: str, operands: list[OperandValue]
@@ -302,11 +447,19 @@ class _TreeRun:
         place = f"{self._ahead[node.id].place}/anew" if node.id in self._ahead else str(node.id)
         query = _to_query(op, question, operands)
         span = self._spans[node.id]
-        passages: list[SourcePassage] = yield from self._retriever.retrieve(
-            self._chosen_sources[node.id], query, place, span
+        passages: list[SourcePassage]
+        shown = operands
+        if op == "Filter" and self._options.overlap and operands[0].values:
+            shown, passages = yield from self._filter_by_overlap(node, operands, query, place)
+            if not shown[0].values:
+                return _Operation(place, operands, passages, None)
+        else:
+            passages = yield from self._retriever.retrieve(self._chosen_sources[node.id], query, place, span)
+        request = self._to_request(op, question, shown, passages)
+        may_guess = (
+            self._task.may_guess_for(OPERATE.name) and self._options.source_time == "at once" and not query.tails
         )
-        request = OperateRequest(op=op, question=question, args=operands, passages=passages)
-        likely = self._retriever.guess_answers(query, passages) if self._task.may_guess_for(OPERATE.name) else []
+        likely = self._retriever.guess_answers(query, passages) if may_guess else []
         followers = [follower for follower in self._operations if list_dependencies(follower) == {node.id}]
         results = yield Parallel(
             [
@@ -320,7 +473,9 @@ class _TreeRun:
         """Carry out an operation on the likely answers of the only node that it refers to."""
         question = fill_references(node.question, dict.fromkeys(node.references, likely))
         operands = [
-            OperandValue(text=argument.text) if argument.ref is None else OperandValue(values=distinct_values(likely))
+            OperandValue(text=fill_references(argument.text or "", dict.fromkeys(node.references, likely)))
+            if argument.ref is None
+            else OperandValue(values=distinct_values(likely))
             for argument in node.args
         ]
         if node.op is not None:
@@ -328,30 +483,40 @@ class _TreeRun:
 
     def _combine(self, node: PlanNode, question: str) -> Generator[Move, Any, _NodeResult]:
         """Answer an inner node, or DR, from earlier answers: by code if the plan says how, else by the model."""
-        inputs = node.children or node.references
-        if any(self._results[number].unknown for number in inputs):
+        inputs, by_code = node.children or node.references, self._options.combine == "code"
+        if by_code and any(self._results[number].unknown for number in inputs):
             return (yield from self._answer_otherwise(node, question, ()))
-        if node.from_last and node.children:
+        if by_code and node.from_last and node.children:
             last = self._results[node.children[-1]]
             return _NodeResult(last.values, last.base, how="code")
-        if node.how is not None:
+        if by_code and node.how is not None:
             try:
                 return _NodeResult(combine_answers(node.how, self._collect_operands(node)), how="code")
             except OperationUndefined:
                 # The model may understand what the code does not, such as "the 1930s".
                 pass
         self._expected_calls += 1
+        operands = self._collect_operands(node) if node.how is not None else []
         answered = [
-            AnsweredQuestion(question=self._nodes[number].question, answers=self._results[number].values)
-            for number in inputs
+            AnsweredQuestion(
+                question=self._nodes[number].question,
+                answers=values,
+                unknown=self._results[number].unknown or None,
+            )
+            for number, values in zip(
+                inputs, operands or [self._results[number].values for number in inputs], strict=True
+            )
         ]
-        request = AggregateRequest(question=question, how=node.how, answered=answered)
+        request = AggregateRequest(question=question, how=node.how, answered=answered, own=self._options.own_flag)
         place, span = f"{node.id}/aggregate", self._spans[node.id]
         aggregated: SkillResult[AnswersReply] = yield SkillCall(AGGREGATE, request, place, span)
         reply = aggregated.reply
-        if reply is None or reply.unknown:
+        if reply is None or self._is_unknown(reply):
             return (yield from self._answer_otherwise(node, question, ()))
-        return _NodeResult(list(reply.answers), how="model")
+        if reply.support == [OWN_KNOWLEDGE]:
+            return _NodeResult(list(reply.answers), how="own knowledge", sources={OWN_KNOWLEDGE})
+        base = self._results[inputs[-1]].base if node.from_last else None
+        return _NodeResult(list(reply.answers), base, how="model")
 
     def _answer_otherwise(
         self, node: PlanNode, question: str, passages: Sequence[SourcePassage]
@@ -361,18 +526,23 @@ class _TreeRun:
         shown = list(passages)
         if not shown:
             query = RetrievalQuery(question, ())
-            shown = yield from self._retriever.retrieve(self._sources, query, f"{place}/again", span)
-        request = PassageQuestion(question=question, passages=shown)
+            sources = self._sources
+            if self._options.source_time == "when filled" and self._chooses:
+                sources = yield from self._choose_for(node, question, [], is_expected=False)
+            shown = yield from self._retriever.retrieve(sources, query, f"{place}/again", span)
+        request = PassageQuestion(question=question, passages=shown, own=self._options.own_flag)
         read: SkillResult[AnswersReply] = yield SkillCall(DIRECT_RAG, request, f"{place}/direct", span)
-        if read.reply is not None and not read.reply.unknown:
+        reply = read.reply
+        if reply is not None and not reply.unknown and (reply.support or not reply.answers or request.own):
             base = next((number for number in node.references if not self._results[number].unknown), None)
-            return _to_result(read.reply, shown, base if node.op != "DR" else None, "fallback")
+            operation = _Operation(place, [], shown, reply)
+            return (yield from self._to_result(node, reply, operation, base if node.op != "DR" else None, "fallback"))
         if node.id == 0 and self._options.own == "fallback":
             bare = BareQuestion(question=self._task.question)
             own: SkillResult[AnswersReply] = yield SkillCall(DIRECT_ANSWER, bare, f"{place}/own", span)
             if own.reply is not None and not own.reply.unknown:
                 return _NodeResult(list(own.reply.answers), how="own knowledge", sources={OWN_KNOWLEDGE})
-        return _NodeResult(unknown=True, how="unknown")
+        return _NodeResult(unknown=True, how="unknown", problem=read.error)
 
     def _collect_operands(self, node: PlanNode) -> list[list[AnswerValue]]:
         """The answers that DR refers to; those that belong to values of the first are traced back to them."""
@@ -400,30 +570,32 @@ class _TreeRun:
 
     def _to_operand(self, argument: PlanArgument) -> OperandValue:
         if argument.ref is None:
-            return OperandValue(text=argument.text)
+            text = argument.text or ""
+            answers = {number: self._results[number].values for number in list_references(text)}
+            return OperandValue(text=fill_references(text, answers))
         return OperandValue(values=distinct_values(self._results[argument.ref].values))
 
     def _conclude(self, root: _NodeResult) -> FinalAnswer:
+        if root.unknown and root.problem is not None:
+            raise NoUsableReply(f"The model gave no usable reply: {root.problem}")
         if root.unknown:
             raise QuestionRefused(f"The sources do not tell the answer to: {self._task.question}", self._expected_calls)
         conclusion = conclude(root.values, root.steps, root.sources)
         return FinalAnswer(conclusion.answers, details=conclusion.details, expected_model_calls=self._expected_calls)
 
 
-def _to_result(reply: AnswersReply, passages: Sequence[SourcePassage], base: int | None, how: str) -> _NodeResult:
-    supporting = [passage for passage in passages if passage.id in reply.support]
-    return _NodeResult(
-        list(reply.answers),
-        base,
-        how=how,
-        steps={passage.step for passage in supporting},
-        sources={passage.source for passage in supporting},
-    )
+def measure_overlap(query: str, passages: Sequence[SourcePassage]) -> float:
+    """The overlap coefficient of the words of a query and those of passages: common ones over the fewer of both."""
+    texts = (query, " ".join(f"{passage.title} {passage.text}" for passage in passages))
+    asked, stated = (set(re.findall(r"\w+", text.casefold())) for text in texts)
+    return len(asked & stated) / min(len(asked), len(stated)) if asked and stated else 0.0
 
 
 def _to_query(op: Operator, question: str, operands: Sequence[OperandValue]) -> RetrievalQuery:
     first, rest = operands[0], operands[1:]
-    words = " ".join(operand.text for operand in rest if operand.text)
+    tails = [value for operand in rest for value in operand.values or ()]
+    words = " ".join([*(operand.text for operand in rest if operand.text), *(tail.text for tail in tails)])
     if first.values is not None:
-        return RetrievalQuery(question, first.values, words)
-    return RetrievalQuery(question, [AnswerValue(text=first.text or question)], words, is_name=op == "Search")
+        return RetrievalQuery(question, first.values, words, tails=tails)
+    name = AnswerValue(text=first.text or question)
+    return RetrievalQuery(question, [name], words, is_name=op == "Search", tails=tails)

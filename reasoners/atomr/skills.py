@@ -3,11 +3,12 @@
 References in a plan are typed, never text to evaluate.
 """
 
+import re
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from typing import Any, Literal, Protocol
 from uuid import UUID
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from showhow.db.models import SPAN_SKILL
 from showhow.llm.structured_output import ReplyText
@@ -15,6 +16,7 @@ from showhow.reasoners.base import Action, Move
 from showhow.reasoners.skills.set_operations import Operation, operand_counts
 from showhow.reasoners.skills.skill import Fallback, Skill
 from showhow.reasoners.skills.values import (
+    OWN_KNOWLEDGE,
     AnswersReply,
     AnswerValue,
     OperandValue,
@@ -25,6 +27,7 @@ from showhow.reasoners.skills.values import (
 
 MAX_NODES = 40
 MAX_DEPTH = 6
+_REFERENCE = re.compile(r"\[(\d{1,9})\]")
 Operator = Literal["Search", "Relate", "Filter", "DR"]
 """Find a thing; look up a relation of things; keep the things that meet a condition; reason over earlier answers."""
 
@@ -53,6 +56,16 @@ class PlanArgument(BaseModel):
     ref: int | None = None
     """The number of the node whose answers are the argument; none for a text."""
 
+    @model_validator(mode="before")
+    @classmethod
+    def _read_reference(cls, argument: Any) -> Any:
+        """A text that is nothing but a reference, such as [3], is that reference."""
+        text = argument.get("text") if isinstance(argument, dict) else argument if isinstance(argument, str) else None
+        match = _REFERENCE.fullmatch(text.strip()) if isinstance(text, str) else None
+        if match is not None and not (isinstance(argument, dict) and argument.get("ref") is not None):
+            return {"ref": int(match[1])}
+        return {"text": argument} if isinstance(argument, str) else argument
+
 
 class PlanNode(BaseModel):
     """One question of the tree; `[3]` in it stands for the answers of node 3."""
@@ -76,8 +89,12 @@ class PlanNode(BaseModel):
 
     @property
     def references(self) -> list[int]:
-        """The nodes whose answers it uses as arguments."""
-        return [argument.ref for argument in self.args if argument.ref is not None]
+        """The nodes whose answers it uses: as arguments, or by [3] in the words of an argument."""
+        return [
+            number
+            for argument in self.args
+            for number in ([argument.ref] if argument.ref is not None else list_references(argument.text or ""))
+        ]
 
     def __str__(self) -> str:
         if self.op is None:
@@ -118,6 +135,11 @@ def open_node_spans(nodes: Mapping[int, QuestionNode]) -> Generator[Move, Any, d
         spans[number] = opened.step_id
         queue += [(child, opened.step_id) for child in node.children]
     return spans
+
+
+def list_references(text: str) -> list[int]:
+    """The numbers of the nodes that stand in a text as [3]."""
+    return [int(number) for number in _REFERENCE.findall(text)]
 
 
 def list_dependencies(node: QuestionNode) -> set[int]:
@@ -165,8 +187,8 @@ def _node_problems(nodes: Mapping[int, PlanNode]) -> Iterator[str]:
         for argument in node.args:
             if (argument.text is None) == (argument.ref is None):
                 yield f"An argument of node {node.id} must be either a text or a reference."
-            if argument.ref is not None and argument.ref not in nodes:
-                yield f"Node {node.id} refers to node {argument.ref}, which does not exist."
+        if missing := sorted({*node.references} - nodes.keys()):
+            yield f"Node {node.id} refers to node {missing[0]}, which does not exist."
         if node.children and node.op is not None:
             yield f"Node {node.id} has both children and an operation; give it one of the two."
         if not node.children and node.op is None:
@@ -175,15 +197,15 @@ def _node_problems(nodes: Mapping[int, PlanNode]) -> Iterator[str]:
 
 
 def _operation_problems(node: PlanNode) -> Iterator[str]:
-    count = len(node.args)
-    if node.op == "Search" and not (1 <= count <= 2 and not node.references):
+    count, referring = len(node.args), [argument.ref for argument in node.args if argument.ref is not None]
+    if node.op == "Search" and not (1 <= count <= 2 and not referring):
         yield f"Search in node {node.id} takes a name and perhaps a description, both as texts."
     if node.op == "Relate" and count != 2:
         yield f"Relate in node {node.id} takes two arguments, the things and the relation, not {count}."
     if node.op == "Filter" and not (count == 2 and node.args[0].ref is not None and node.args[1].text):
         yield f"Filter in node {node.id} takes a reference to a list and a condition as text."
     if node.op == "DR":
-        if not node.references or len(node.references) != count:
+        if not referring or len(referring) != count:
             yield f"DR in node {node.id} takes references to earlier nodes only, at least one."
         elif node.how is not None and count not in operand_counts(node.how):
             counts = " or ".join(map(str, operand_counts(node.how)))
@@ -234,7 +256,7 @@ def list_plan_shape(plan: PlanReply) -> list[str]:
 
 PLAN: Skill[Any, PlanReply] = Skill(
     name="plan",
-    version=1,
+    version=2,
     description="I take the question apart into operations.",
     package="showhow.reasoners.atomr",
     request_type=PlanRequest,
@@ -255,6 +277,10 @@ class OperateRequest(BaseModel):
     question: str
     args: list[OperandValue]
     passages: list[SourcePassage]
+    own: bool | None = None
+    """Whether the model may answer from its own knowledge where the passages do not tell; None for no."""
+    separate: bool | None = None
+    """Whether the instructions are those of this operation alone, as in the paper; None for one text for all."""
 
 
 def _check_operation(request: OperateRequest, reply: AnswersReply) -> str | None:
@@ -262,12 +288,16 @@ def _check_operation(request: OperateRequest, reply: AnswersReply) -> str | None
     owners = {answer.of for answer in reply.answers}
     if len(heads) > 1 and (strange := sorted(str(owner) for owner in owners if owner not in heads)):
         return f"An answer belongs to {strange[0]}, which is none of the things asked about; set `of` to one of them."
+    if reply.answers and not reply.support and not request.own:
+        return (
+            'The answers name no passage; "support" has the ids of the passages that state them, or else say unknown.'
+        )
     return check_answers(reply, request.passages)
 
 
 OPERATE: Skill[OperateRequest, QuotingReply] = Skill(
     name="operate",
-    version=2,
+    version=3,
     description="I carry out the operation on what was retrieved.",
     package="showhow.reasoners.atomr",
     request_type=OperateRequest,
@@ -282,6 +312,8 @@ class AnsweredQuestion(BaseModel):
 
     question: str
     answers: list[AnswerValue]
+    unknown: bool | None = None
+    """Whether its answers are not known; None if they are."""
 
 
 class AggregateRequest(BaseModel):
@@ -290,15 +322,23 @@ class AggregateRequest(BaseModel):
     question: str
     how: Operation | None = None
     answered: list[AnsweredQuestion] = Field(default_factory=list)
+    own: bool | None = None
+    """Whether the model may use its own knowledge where the earlier answers do not suffice; None for no."""
+
+
+def _check_conclusion(request: AggregateRequest, reply: AnswersReply) -> str | None:
+    if request.own and reply.support == [OWN_KNOWLEDGE]:
+        reply = reply.model_copy(update={"support": []})
+    return check_answers(reply, ())
 
 
 AGGREGATE: Skill[AggregateRequest, AnswersReply] = Skill(
     name="aggregate",
-    version=1,
+    version=2,
     description="I conclude from the earlier answers.",
     package="showhow.reasoners.atomr",
     request_type=AggregateRequest,
     reply_type=AnswersReply,
-    check=lambda _request, reply: check_answers(reply, ()),
+    check=_check_conclusion,
     fallback=Fallback("unknown", lambda _request: AnswersReply(answers=[], unknown=True)),
 )

@@ -339,7 +339,7 @@ def build_skill_messages(call: SkillCall[Any, Any], rejections: Sequence[SkillAt
     Each rejected attempt follows with the sentence that says what is wrong with it.
     """
     skill = call.skill
-    instructions = _get_templates(skill.package)(skill.name)
+    instructions = _get_templates(skill.package)(skill.name, request=call.request)
     messages = [
         Message("system", instructions, ends_prefix=True),
         *(

@@ -186,7 +186,7 @@ def test_support_names_the_passages_that_state_the_facts(ground: Ground):
         _, recorder = ground.run("atomr", question, reader)
         for step in recorder.steps:
             reply = (step.data or {}).get("reply")
-            if step.skill != "operate/2" or reply is None or not reply["answers"]:
+            if step.skill != "operate/3" or reply is None or not reply["answers"]:
                 continue
             passages = {passage["id"]: SourcePassage(**passage) for passage in step.arguments["passages"]}
             texts = " ".join(passages[id_].text + passages[id_].title for id_ in reply["support"])

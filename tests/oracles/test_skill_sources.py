@@ -159,13 +159,13 @@ def test_stored_replies_repeat_a_run_with_its_rejected_attempts(ground: Ground, 
 
 def test_a_request_that_was_not_stored_fails_the_run(ground: Ground, question: Question):
     _, recorder = ground.run("atomr", question, ground.oracle(question))
-    stored = [step for step in recorder.steps if step.skill != "operate/2"]
+    stored = [step for step in recorder.steps if step.skill != "operate/3"]
     outcome, again = ground.run("atomr", question, StoredResponder(stored))
     assert outcome.ending == "failed"
     assert (outcome.failure or "").startswith("The stored run has no reply to this request of the skill operate at "), (
         outcome.failure
     )
-    assert [step.skill for step in again.steps if step.finished_at is None and step.skill == "operate/2"]
+    assert [step.skill for step in again.steps if step.finished_at is None and step.skill == "operate/3"]
     assert ground.run("pdrr", question, StoredResponder(recorder.steps))[0].ending == "failed"
 
 

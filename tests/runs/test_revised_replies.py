@@ -178,7 +178,7 @@ def test_results_that_rest_on_steps_at_other_positions_are_taken_with_the_new_id
     assert record.trace.final_answer == wrong.trace.final_answer
     assert responder.calls["operate"] == 1
     for step in record.steps:
-        ids = [passage["id"] for passage in step.arguments.get("passages", ())] if step.skill == "operate/2" else []
+        ids = [passage["id"] for passage in step.arguments.get("passages", ())] if step.skill == "operate/3" else []
         sources = [record.steps[int(id_.partition(".")[0]) - 1] for id_ in ids]
         assert all(source.tool is not None and source.position < step.position for source in sources)
 

@@ -212,7 +212,7 @@ def test_a_vote_that_ends_tog2_is_its_form(ground: Ground):
 
 def test_what_a_person_wrote_is_marked(ground: Ground):
     recorder = watch(ground, "atomr", question_of(ground, "composition"))
-    operate = next(step for step in recorder.steps if step.skill == "operate/2")
+    operate = next(step for step in recorder.steps if step.skill == "operate/3")
     for step in (recorder.steps[0], operate):
         step.data = {**(step.data or {}), "written_by": "ada"}
     form = build_method_form("atomr", recorder.steps)
@@ -223,7 +223,7 @@ def test_what_a_person_wrote_is_marked(ground: Ground):
 
 def test_the_words_that_a_reply_quotes_are_on_its_card(ground: Ground):
     recorder = watch(ground, "atomr", question_of(ground, "composition"))
-    call = next(step for step in recorder.steps if step.skill == "operate/2")
+    call = next(step for step in recorder.steps if step.skill == "operate/3")
     reply = {**(read_reply(call) or {}), "quotes": [{"id": "4.1", "text": "mother | Ada Reed"}]}
     call.data = {**(call.data or {}), "reply": reply}
     form = build_method_form("atomr", recorder.steps)

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from showhow.llm.structured_output import parse_reply
 from showhow.reasoners.atomr.skills import (
     AGGREGATE,
     OPERATE,
@@ -141,6 +142,43 @@ def test_instructions_have_a_worked_example_that_the_skill_accepts(skill: Skill[
     for asked, replied in examples:
         assert skill.check(asked, replied) is None
         assert replied.model_dump_json(exclude_none=True) not in {"{}", '{"branches":[]}'}
+
+
+ATOMR_REQUESTS: list[tuple[Skill[Any, Any], dict[str, Any]]] = [
+    (PLAN, {"question": "", "sources": []}),
+    *(
+        (OPERATE, {"op": op, "question": "", "args": [], "passages": [], "separate": separate, "own": own})
+        for op in ("Search", "Relate", "Filter")
+        for separate in (None, True)
+        for own in (None, True)
+    ),
+    *((AGGREGATE, {"question": "", "own": own}) for own in (None, True)),
+    *((SELECT_SOURCES, {"question": "", "unsure": unsure}) for unsure in (None, "all")),
+    *((DIRECT_RAG, {"question": "", "passages": [], "own": own}) for own in (None, True)),
+    (DIRECT_ANSWER, {"question": ""}),
+]
+"""The requests whose instructions differ."""
+
+
+@pytest.mark.parametrize(("skill", "fields"), ATOMR_REQUESTS)
+def test_each_prompt_of_atomr_has_worked_examples_that_its_own_checks_accept(
+    skill: Skill[Any, Any], fields: dict[str, Any]
+):
+    request = skill.request_type.model_validate(fields)
+    instructions = build_skill_messages(SkillCall(skill, request, "here"))[0].text
+    lines = [line.partition(": ") for line in instructions.splitlines()]
+    asked = [text for name, _, text in lines if name == "Request"]
+    replies = [text for name, _, text in lines if name == "Reply"]
+    assert len(asked) == len(replies) == (3 if fields.get("op") and not fields["separate"] else 1)
+    for text, reply in zip(asked, replies, strict=True):
+        example = skill.request_type.model_validate_json(text)
+        assert skill.check(example, parse_reply(reply, skill.reply_type, "the example")) is None
+        if fields.get("separate"):
+            assert example.op == fields["op"]
+    if fields.get("own") or fields.get("unsure"):
+        other = skill.request_type.model_validate({**fields, "own": None, "unsure": None})
+        assert instructions != build_skill_messages(SkillCall(skill, other, "here"))[0].text
+        assert "Do not use what you know" not in instructions
 
 
 def test_every_skill_of_these_methods_has_a_golden_file():
