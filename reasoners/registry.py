@@ -101,7 +101,7 @@ class NoOptions:
 
 
 def _select_plans(options: Any) -> SelectionConfig:
-    return SelectionConfig(k=options.shots)
+    return SelectionConfig(k=options.shots, guard="answers")
 
 
 def _select_nothing(_options: Any) -> SelectionConfig:
@@ -186,6 +186,7 @@ class ReasonerEntry:
         return self.select(self.parse_options(options))
 
 
+_PUBLISHED_HUMANIQ = {"final": "weighed", "exchange": False, "guard": "question"}
 _ENTRIES = (
     ReasonerEntry(
         name="replay",
@@ -210,7 +211,8 @@ _ENTRIES = (
         needs="demonstrations of a library, and the tools of the project",
         build=HumanIQ,
         options=AgentOptions,
-        hidden_options=frozenset({"merge"}),
+        hidden_options=frozenset({"merge", "fusion_tools"}),
+        presets={"published": _PUBLISHED_HUMANIQ},
         select=AgentOptions.selection_config,
     ),
     ReasonerEntry(
@@ -221,6 +223,7 @@ _ENTRIES = (
         needs="demonstrations of a library, and tools for text and graph",
         build=LateFusion,
         options=AgentOptions,
+        presets={"published": {**_PUBLISHED_HUMANIQ, "fusion_tools": "published"}},
         select=AgentOptions.selection_config,
     ),
     ReasonerEntry(

@@ -20,6 +20,7 @@ from showhow.reasoners.base import Reasoner, Task
 from showhow.reasoners.humaniq.options import AgentOptionsError
 from showhow.reasoners.prompting.tool_declarations import prompt_versions
 from showhow.reasoners.registry import REASONERS, ReasonerEntry, find_reasoner, make_reasoner
+from showhow.reasoners.withheld import list_withheld
 from showhow.runs.services import Services
 from showhow.settings import DEFAULT_LIBRARY
 from showhow.tools.registry import BUILT_IN_TOOLS
@@ -175,7 +176,8 @@ def prepare_task(
 ) -> PreparedTask:
     """Build the task of a question with demonstrations.
 
-    Those of the same question are left out, unless nothing is evaluated and the reasoner repeats demonstrations.
+    Those of the same question are left out, unless nothing is evaluated and the reasoner repeats demonstrations. In an
+    evaluation, so are those that show what the guard of the selection withholds.
     """
     task = build_bare_task(services, question, project, spec)
     entry = find_entry(spec)
@@ -185,7 +187,9 @@ def prepare_task(
     reference = f"{library_version.name}:{library_version.number}"
     library = services.open_demonstrations(reference, entry.planning_skill)
     leave_out = is_evaluated or not entry.repeats
-    selected = library.select(question.full_text, selection, leave_out_itself=leave_out)
+    guard = selection.guard if is_evaluated else "question"
+    withheld = list_withheld(guard, question.full_text, question.gold_answers, task.context)
+    selected = library.select(question.full_text, selection, leave_out_itself=leave_out, withheld=withheld)
     picks = [pick for pick in selected.demonstrations if not leave_out or pick.question_id != question.id]
     ids = [pick.trace_id for pick in picks]
     with services.library_database.read() as session:
