@@ -3,7 +3,7 @@
 A new reasoner is one `ReasonerEntry` in `REASONERS`, of ours here or of another package (guard/plugins.py).
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import Field, dataclass, field, fields
 from typing import Any
 
@@ -50,6 +50,7 @@ from showhow.reasoners.baselines.single_call import (
     CotSc,
     CotScOptions,
     InContext,
+    InContextOptions,
     RagOptions,
     build_cot,
     build_cot_rag,
@@ -77,6 +78,7 @@ from showhow.reasoners.replay.calls import MAX_CALLS
 from showhow.reasoners.skills.skill import Skill
 from showhow.reasoners.sources import DIRECT_ANSWER, DIRECT_RAG, SELECT_SOURCES
 from showhow.tools.arguments import ToolError
+from showhow.tools.tool import Tool
 from showhow.worlds.source import SourceError
 
 REPLAY_STEP_LIMIT = MAX_CALLS + 1
@@ -132,6 +134,8 @@ class ReasonerEntry:
     """Options by the name of a preset, such as published; `showhow` is every default, and is not listed."""
     select: Callable[[Any], SelectionConfig] = _select_nothing
     """Returns the selection of demonstrations for an instance of `options`."""
+    bring_tools: Callable[[Any], Sequence[Tool]] = lambda _options: ()
+    """Returns the tools that the reasoner brings with these options, in place of those of the project; often none."""
     explains_all_demonstrations: bool = True
     """Whether every selected demonstration influences the answer; otherwise the trace names those that did."""
     repeats: bool = False
@@ -186,6 +190,7 @@ class ReasonerEntry:
         return self.select(self.parse_options(options))
 
 
+_PHANTOMWIKI_REACT = {"rounds": 50, "shots": "phantomwiki", "tools": "phantomwiki", "sources": "text", "form": "text"}
 _PUBLISHED_HUMANIQ = {"final": "weighed", "exchange": False, "guard": "question"}
 _ENTRIES = (
     ReasonerEntry(
@@ -269,6 +274,7 @@ _ENTRIES = (
         cost="1 call",
         needs="no source",
         build=lambda _options: build_direct(),
+        presets={"published": {}},
     ),
     ReasonerEntry(
         name="cot",
@@ -277,6 +283,7 @@ _ENTRIES = (
         cost="1 call",
         needs="no source",
         build=lambda _options: build_cot(),
+        presets={"published": {}},
     ),
     ReasonerEntry(
         name="cot-sc",
@@ -286,6 +293,7 @@ _ENTRIES = (
         needs="no source",
         build=CotSc,
         options=CotScOptions,
+        presets={"published": {}},
         default_step_limit=TREE_STEP_LIMIT,
     ),
     ReasonerEntry(
@@ -296,6 +304,8 @@ _ENTRIES = (
         needs="the tools that search a source",
         build=build_rag,
         options=RagOptions,
+        hidden_options=frozenset({"exemplars"}),
+        presets={"published": {}},
     ),
     ReasonerEntry(
         name="cot-rag",
@@ -305,6 +315,7 @@ _ENTRIES = (
         needs="the tools that search a source",
         build=build_cot_rag,
         options=RagOptions,
+        presets={"published": {"exemplars": "phantomwiki"}},
     ),
     ReasonerEntry(
         name="in-context",
@@ -312,7 +323,12 @@ _ENTRIES = (
         description="answers from all articles of the world in one prompt; refuses where they do not fit",
         cost="1 call with every article in it",
         needs="a world that fits the context window of the model",
-        build=lambda _options: InContext(),
+        build=InContext,
+        options=InContextOptions,
+        presets={
+            "published": {"prompting": "zero-shot"},
+            "published-cot": {"exemplars": "phantomwiki"},
+        },
     ),
     ReasonerEntry(
         name="self-ask",
@@ -342,7 +358,10 @@ _ENTRIES = (
         needs="the tools that search a source",
         build=React,
         options=ReactOptions,
+        presets={"published": {}, "published-phantomwiki": _PHANTOMWIKI_REACT},
         select=ReactOptions.selection_config,
+        bring_tools=lambda options: options.own_tools,
+        default_step_limit=TREE_STEP_LIMIT,
     ),
     ReasonerEntry(
         name="react-cot-sc",
@@ -353,6 +372,7 @@ _ENTRIES = (
         build=build_react_cot_sc,
         options=ReactCotScOptions,
         select=ReactCotScOptions.selection_config,
+        bring_tools=lambda options: options.own_tools,
         default_step_limit=TREE_STEP_LIMIT,
     ),
     ReasonerEntry(
@@ -364,6 +384,7 @@ _ENTRIES = (
         build=build_cot_sc_react,
         options=ReactCotScOptions,
         select=ReactCotScOptions.selection_config,
+        bring_tools=lambda options: options.own_tools,
         default_step_limit=TREE_STEP_LIMIT,
     ),
     ReasonerEntry(

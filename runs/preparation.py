@@ -1,6 +1,6 @@
 """Prepares a run: its specification with its pins, and the reasoner's task with tools and demonstrations."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 from typing import Any
@@ -24,7 +24,9 @@ from showhow.reasoners.withheld import list_withheld
 from showhow.runs.services import Services
 from showhow.settings import DEFAULT_LIBRARY
 from showhow.tools.registry import BUILT_IN_TOOLS
+from showhow.tools.tool import Tool
 from showhow.worlds.open import read_world_metadata
+from showhow.worlds.source import World
 
 
 def find_entry(spec: RunSpec) -> ReasonerEntry:
@@ -56,15 +58,35 @@ def find_library(services: Services, spec: RunSpec) -> Library | None:
         return find_version(session, spec.library or DEFAULT_LIBRARY)
 
 
+def warn_of_tested_world(services: Services, spec: RunSpec, world: str) -> str | None:
+    """One sentence if a run over questions of the world shows demonstrations of that world; None for another run."""
+    library = find_library(services, spec)
+    if library is None or world not in library.card.get("worlds", ()):
+        return None
+    if find_entry(spec).selection_config(spec.options).k == 0:
+        return None
+    return (
+        f"The library {library.name}:{library.number} has demonstrations from the tested world {world}, so these are no "
+        "figures of an unknown world; freeze a library from another world for them."
+    )
+
+
 def find_profile(services: Services, spec: RunSpec) -> ModelProfile | None:
     """The profile of the run's model; None for a run without one. ProfileError for an unknown profile."""
     return services.model_profile(spec.profile_name) if needs_model(spec) else None
 
 
+def _list_tools(services: Services, spec: RunSpec, world: World, project: Project) -> Sequence[Tool]:
+    """The tools that the reasoner brings, or else those that the project offers."""
+    entry = find_entry(spec)
+    own = entry.bring_tools(entry.parse_options(spec.options))
+    return own or services.tool_registry().offered_tools(world, project.tools)
+
+
 def build_run(services: Services, spec: RunSpec, *, name: str, project: Project) -> Run:
     """Build a run over questions of the project that pins library, model, encoder, world, code and tools."""
     library, entry = find_library(services, spec), find_entry(spec)
-    offered = services.tool_registry().offered_tools(services.open_world(project.world), project.tools)
+    offered = _list_tools(services, spec, services.open_world(project.world), project)
     prompts: Mapping[str, str] = {f"skill:{skill.name}": skill.reference for skill in entry.skills}
     if entry.needs_model and not prompts:
         prompts = prompt_versions(
@@ -160,7 +182,7 @@ def build_bare_task(services: Services, question: Question, project: Project, sp
     context = services.tool_context(project.world, spec.profile_name)
     if not needs_model(spec):
         context = replace(context, chat=None)
-    tools = services.tool_registry().offered_tools(context.world, project.tools)
+    tools = _list_tools(services, spec, context.world, project)
     return Task(
         question.full_text,
         context,

@@ -25,7 +25,10 @@ def test_options_round_trip_for_every_choice() -> None:
             {"selection": "best"},
             "there is no selection 'best'; choose one of dpp, relevance, diversity, random, one, none",
         ),
-        ({"sauces": "text"}, "there is no option 'sauces'; there are selection, k, alpha, gamma, exchange, guard, pipeline"),
+        (
+            {"sauces": "text"},
+            "there is no option 'sauces'; there are selection, k, alpha, gamma, exchange, guard, pipeline",
+        ),
         ({"k": -1}, "k is -1"),
         ({"context_tokens": 1_000}, "leaves no room"),
     ],
