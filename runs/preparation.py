@@ -61,14 +61,16 @@ def find_library(services: Services, spec: RunSpec) -> Library | None:
 def warn_of_tested_world(services: Services, spec: RunSpec, world: str) -> str | None:
     """One sentence if a run over questions of the world shows demonstrations of that world; None for another run."""
     library = find_library(services, spec)
-    if library is None or world not in library.card.get("worlds", ()):
-        return None
-    if find_entry(spec).selection_config(spec.options).k == 0:
+    if library is None or world not in library.card.get("worlds", ()) or not _count_picks(spec):
         return None
     return (
-        f"The library {library.name}:{library.number} has demonstrations from the tested world {world}, so these are no "
-        "figures of an unknown world; freeze a library from another world for them."
+        f"the library {library.name}:{library.number} has demonstrations from the world {world}, which is the one that is "
+        "asked about, so answers do not tell how the method does in an unknown world; freeze a library from another one"
     )
+
+
+def _count_picks(spec: RunSpec) -> int:
+    return find_entry(spec).selection_config(spec.options).k
 
 
 def find_profile(services: Services, spec: RunSpec) -> ModelProfile | None:

@@ -317,6 +317,11 @@ class Services:
             cached.graph.close()
         return world
 
+    def count_articles(self, world: str) -> int | None:
+        """The number of articles of a world on this machine; None if it is not here, or cannot tell."""
+        count = read_world_metadata(self.settings.worlds_folder, world).get("articles")
+        return count if isinstance(count, int) else None
+
     def tool_context(self, world: str, profile_name: str | None = None) -> "ToolContext":
         """Return the context of tools in this world: the world, the encoder and the model of a profile."""
         from showhow.tools.tool import ToolContext  # noqa: PLC0415

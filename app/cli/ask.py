@@ -21,6 +21,7 @@ from showhow.db.unanswerable import read_unanswerable
 from showhow.evaluation.scoring.answer_notation import find_project_notation
 from showhow.reasoners.registry import default_reasoner
 from showhow.runs.ask import ASK_ERRORS, AskRequest, begin_run
+from showhow.runs.preparation import warn_of_tested_world
 from showhow.runs.runner import RunControl
 from showhow.tasks.progress import print_progress
 from showhow.worlds.open import NO_WORLD
@@ -65,6 +66,8 @@ def ask(  # noqa: PLR0913 - every option of the verb is one parameter
         raise CommandError(str(error)) from error
     with services.database.read() as session:
         record = load_trace(session, run.trace_id)
+    if warning := warn_of_tested_world(services, spec, record.project.world):
+        print_progress(warning)
     if outcome.answers is not None or as_json:
         emit(_result_value(record, outcome), "\n".join(_result_lines(record, outcome)), as_json=as_json)
     print_progress(f"the trace is {run.trace_id}")

@@ -43,7 +43,7 @@ from showhow.evaluation.verification.verify import (
     open_temporary_store,
     start_verification,
 )
-from showhow.runs.preparation import find_entry, find_library
+from showhow.runs.preparation import find_entry, find_library, warn_of_tested_world
 from showhow.runs.services import Services
 from showhow.settings import DEFAULT_LIBRARY
 from showhow.tasks.progress import print_count, print_progress
@@ -84,6 +84,8 @@ def evaluate(  # noqa: PLR0913 - every option of the verb is one parameter
     spec = sample.choose(parse_spec(services, method, limits))
     with nullcontext(services) if keep else open_temporary_store(services) as recording:
         run = _start_run(services, recording, world, project, spec)
+        if warning := warn_of_tested_world(services, spec, run.world):
+            print_progress(warning)
         how_to_continue = "its results are not stored, and --keep would store them"
         if keep:
             print_progress(f"the answers are stored in verification {run.id}")
