@@ -64,8 +64,8 @@ def warn_of_tested_world(services: Services, spec: RunSpec, world: str) -> str |
     if library is None or world not in library.card.get("worlds", ()) or not _count_picks(spec):
         return None
     return (
-        f"the library {library.name}:{library.number} has demonstrations from the world {world}, which is the one that is "
-        "asked about, so answers do not tell how the method does in an unknown world; freeze a library from another one"
+        f"the library {library.name}:{library.number} has demonstrations from the world {world}, which is asked about, "
+        "so answers do not tell how the method does in an unknown world; freeze a library from another one for that"
     )
 
 
