@@ -4,13 +4,14 @@ A person named in a demonstration and in the question, or an answer in its obser
 """
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from showhow.db.traces.trace_record import TraceRecord
 from showhow.db.unanswerable import read_unanswerable
+from showhow.reasoners.answers.dates_and_numbers import DateNotation, write_date
 from showhow.reasoners.answers.normalization import parse_answer
-from showhow.reasoners.mentions import WorldWords, find_question_mentions
+from showhow.reasoners.mentions import WorldWords, find_question_mentions, find_values, name_lookup
 from showhow.tools.tool import ToolContext
 from showhow.worlds.lexicon.english import nouns_for_kinds
 from showhow.worlds.source import World
@@ -28,11 +29,23 @@ def list_withheld(
     """
     if guard == "question":
         return []
-    words = WorldWords(context.world if context else _NO_WORLD, context.encode if context else _encode_nothing)
-    names = [question[slice(*span)] for span in find_question_mentions(question, words.knows, nouns_for_kinds())]
-    answers = [str(text) for gold in golds for text in (gold.get("text") or "", *(gold.get("aliases") or ()))]
-    withheld = names if guard == "entities" else [*names, *answers]
-    return list(dict.fromkeys(text for text in withheld if _identifies(text)))
+    world = context.world if context else _NO_WORLD
+    words = WorldWords(world, context.encode if context else _encode_nothing)
+    spans = find_question_mentions(question, words.knows, nouns_for_kinds())
+    if name_lookup(world) is None:
+        # Nothing tells a name at the beginning from another word, unless it has several.
+        longer = [span for span in find_values(question) if " " in question[slice(*span)]]
+        spans = longer + [span for span in spans if not any(a <= span[0] and span[1] <= b for a, b in longer)]
+    names = [question[slice(*span)] for span in spans]
+    answers = [text for gold in golds for text in _written_forms(gold)] if guard == "answers" else []
+    return list(dict.fromkeys(text for text in (*names, *answers) if _identifies(text)))
+
+
+def _written_forms(gold: Mapping[str, Any]) -> Iterator[str]:
+    """The texts by which a demonstration may show a gold answer: a day in every notation, an entity also by its id."""
+    for text in (gold.get("text") or "", *(gold.get("aliases") or ())):
+        yield from (write_date(str(text), notation) for notation in DateNotation)
+    yield str(gold.get("entity") or "")
 
 
 def _identifies(text: str) -> bool:
