@@ -1,4 +1,4 @@
-"""Makes the exemplars of PhantomWiki's baselines from a world of 25 people, for no evaluation asks about it.
+"""Makes the exemplars of PhantomWiki's baselines from a world of 25 people, which no evaluation asks about.
 
     python -m showhow.oracles.exemplars > reasoners/baselines/exemplars.json
 
@@ -98,15 +98,14 @@ def _solve(row: dict[str, Any], calls: Sequence[tuple[str, str, list[Fact]]], co
         observation = tools[tool].function(context, arguments).text
         thought = " ".join(filter(None, (learnt, plan)))
         steps.append({"thought": thought, "tool": tool, "arguments": arguments, "observation": observation})
-        learnt = " ".join(_state(*key, [fact[2] for fact in group]) for key, group in groupby(facts, lambda f: f[:2]))
+        learnt = " ".join(
+            f"The {relation} of {subject} is {', '.join(fact[2] for fact in group)}."
+            for (subject, relation), group in groupby(facts, key=lambda fact: (fact[0], fact[1]))
+        )
         reasons.append(learnt)
     conclusion = f"So the answer is {', '.join(answers)}."
     steps.append({"thought": f"{learnt} {conclusion}"})
     return Exemplar(row["text"], tuple(steps), " ".join([*reasons, conclusion]), answers)
-
-
-def _state(subject: str, relation: str, values: Sequence[str]) -> str:
-    return f"The {relation} of {subject} is {', '.join(values)}."
 
 
 if __name__ == "__main__":

@@ -4,8 +4,10 @@ A person named in a demonstration and in the question, or an answer in its obser
 """
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
+
+import numpy as np
 
 from showhow.db.traces.trace_record import TraceRecord
 from showhow.db.unanswerable import read_unanswerable
@@ -53,7 +55,7 @@ def _identifies(text: str) -> bool:
     return has_letters and not parse_answer(text).is_yes_or_no and read_unanswerable(text) is None
 
 
-def _encode_nothing(_texts: Any) -> Any:
+def _encode_nothing(texts: Sequence[str]) -> np.ndarray:  # noqa: ARG001 - as every encoder takes it
     raise AssertionError("names are looked up without an encoder")
 
 

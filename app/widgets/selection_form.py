@@ -149,7 +149,7 @@ def _ask_advanced_options(key: str, config: SelectionConfig) -> SelectionConfig:
         guard=st.selectbox(
             "Leave out demonstrations that",
             list(GUARDS),
-            format_func=_GUARD_LABELS.get,
+            format_func=_GUARD_LABELS.__getitem__,
             key=f"guard_{key}",
             persist_state="session",
         ),

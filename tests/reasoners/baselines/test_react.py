@@ -206,11 +206,9 @@ ARTICLES = [
 
 
 def test_phantomwikis_react_has_two_tools_over_all_articles_ten_exemplars_and_fifty_rounds(ships: ToolContext) -> None:
-    entry = REASONERS["react"]
-    options = entry.apply_preset("published", {})
+    options = REASONERS["react"].apply_preset("published", {})
     assert options["rounds"] == 50
-    tools = entry.bring_tools(entry.parse_options(options))
-    done = run_baseline("react", ships, ARTICLES, options, tools=tools)
+    done = run_baseline("react", ships, ARTICLES, options)
     assert (done.answers.final_answer, done.tools) == ("Gullhaven", ["Search", "RetrieveArticle", "RetrieveArticle"])
     searched, retrieved, missed = done.steps
     text = ships.world.text
