@@ -109,5 +109,5 @@ def _solve(row: dict[str, Any], calls: Sequence[tuple[str, str, list[Fact]]], co
 
 
 if __name__ == "__main__":
-    json.dump([asdict(exemplar) for exemplar in make_exemplars()], sys.stdout, indent=1, ensure_ascii=False)
-    sys.stdout.write("\n")
+    rows = [json.dumps(asdict(exemplar), ensure_ascii=False) for exemplar in make_exemplars()]
+    sys.stdout.write("[\n" + ",\n".join(rows) + "\n]\n")
