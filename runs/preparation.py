@@ -19,7 +19,7 @@ from showhow.llm.types import ModelProfile
 from showhow.reasoners.base import Reasoner, Task
 from showhow.reasoners.humaniq.options import AgentOptionsError
 from showhow.reasoners.prompting.tool_declarations import prompt_versions
-from showhow.reasoners.registry import REASONERS, ReasonerEntry, find_reasoner, make_reasoner
+from showhow.reasoners.registry import REASONERS, ReasonerEntry, UnknownReasoner, find_reasoner, make_reasoner
 from showhow.reasoners.withheld import list_withheld
 from showhow.runs.services import Services
 from showhow.settings import DEFAULT_LIBRARY
@@ -61,7 +61,7 @@ def find_library(services: Services, spec: RunSpec) -> Library | None:
 def warn_of_tested_world(services: Services, spec: RunSpec, world: str) -> str | None:
     """One sentence if a run over questions of the world shows demonstrations of that world; None for another run."""
     library = find_library(services, spec)
-    if library is None or world not in library.card.get("worlds", ()) or not _count_picks(spec):
+    if library is None or world not in library.card.get("worlds", ()) or not shows_demonstrations(spec):
         return None
     return (
         f"the library {library.name}:{library.number} has demonstrations from the world {world}, which is asked about, "
@@ -69,8 +69,12 @@ def warn_of_tested_world(services: Services, spec: RunSpec, world: str) -> str |
     )
 
 
-def _count_picks(spec: RunSpec) -> int:
-    return find_entry(spec).selection_config(spec.options).k
+def shows_demonstrations(spec: RunSpec) -> bool:
+    """Whether the reasoner is shown demonstrations with these options; True if this version cannot tell."""
+    try:
+        return find_entry(spec).selection_config(spec.options).k > 0
+    except (UnknownReasoner, AgentOptionsError):
+        return True
 
 
 def find_profile(services: Services, spec: RunSpec) -> ModelProfile | None:

@@ -37,6 +37,7 @@ from showhow.evaluation.statistics import (
 )
 from showhow.evaluation.value_format import format_count
 from showhow.llm.usage import Usage
+from showhow.runs.preparation import shows_demonstrations
 
 MAX_COMPARED_RUNS = 8
 OWN_CLUSTER = "question"
@@ -351,7 +352,8 @@ def _find_warnings(
         kinds = {
             METRIC_DIFFERS: figures.scored < figures.questions,
             UNFINISHED: figures.left > 0,
-            TESTED_WORLD: run.world in library_worlds.get(run.spec.library or "", ()),
+            TESTED_WORLD: run.world in library_worlds.get(run.spec.library or "", ())
+            and shows_demonstrations(run.spec),
             NOTHING_ANSWERED: not figures.answered and figures.scored > 0,
         }
         if run.id != baseline.id:

@@ -2,11 +2,13 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from showhow.db.database import Conflict, Database
-from showhow.db.models import Library, Question
+from showhow.db.models import Library, Question, Run
+from showhow.db.run_spec import RunSpec
 from showhow.db.storage.schema import upgrade
 from showhow.evaluation.comparison.comparison import TESTED_WORLD, RunComparison, compare_runs
 from showhow.evaluation.comparison.groups import AGREEMENT, GROUPINGS, SIZE, SOURCE, format_group_lines, list_group_rows
@@ -34,7 +36,7 @@ def made(database: Database) -> ComparedRuns:
             (question.id, 1): {"ending": "answered", "score": factor * score}
             for question, score in zip(questions.questions, (1.0, 0.0, 0.5, 1.0, 1.0, 0.25), strict=True)
         }
-        questions.add_run(questions.questions, outcomes, world=world, library=library)
+        questions.add_run(questions.questions, outcomes, world=world, library=library, reasoner="humaniq")
     return questions
 
 
@@ -106,3 +108,15 @@ def test_a_run_with_demonstrations_of_its_own_world_says_so(made: ComparedRuns, 
     notes = [warning for warning in compare(made).warnings if warning.kind == TESTED_WORLD]
     assert [(note.run_id, note.is_note) for note in notes] == ([(made.runs[0].id, True)] if noted else [])
     assert all("people:1" in note.sentence for note in notes)
+
+
+@pytest.mark.parametrize(
+    ("reasoner", "options"), [("humaniq", {"selection": "none"}), ("react", {}), ("atomr", {"shots": 0})]
+)
+def test_a_run_that_was_shown_no_demonstration_says_nothing_of_them(
+    made: ComparedRuns, reasoner: str, options: dict[str, Any]
+):
+    with made.database.begin() as session:
+        session.add(Library(name="people", number=1, card={"worlds": ["small"]}))
+        session.get_one(Run, made.runs[0].id).spec = RunSpec(reasoner=reasoner, options=options, library="people:1")
+    assert [warning for warning in compare(made).warnings if warning.kind == TESTED_WORLD] == []
