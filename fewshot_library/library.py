@@ -1,7 +1,7 @@
 """A library version: its card, its demonstrations with embeddings, the selection; and leaks, found before freezing."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from statistics import mean
@@ -186,6 +186,31 @@ SAME_QUESTION_COSINE = 0.999
 """Two questions above this cosine are the same question, up to white space and punctuation."""
 
 
+TextReader = Callable[[Sequence[UUID]], Sequence[str]]
+"""Reads all that traces show, by their ids."""
+
+
+def shows_any(text: str, names: Sequence[str]) -> bool:
+    """Whether the text has one of the names as whole words, whatever their case."""
+    folded = " ".join(text.casefold().split())
+    return any(_has_name(folded, " ".join(name.casefold().split())) for name in names)
+
+
+def _has_name(text: str, name: str) -> bool:
+    start = text.find(name) if name else -1
+    while start >= 0:
+        before, after = text[:start][-1:], text[start + len(name) :][:1]
+        # Scripts without cases have no spaces between words.
+        if not (_joins(before) and _joins(name[0])) and not (_joins(name[-1]) and _joins(after)):
+            return True
+        start = text.find(name, start + 1)
+    return False
+
+
+def _joins(character: str) -> bool:
+    return character.isdigit() or character.lower() != character.upper()
+
+
 class TextEncoder(Protocol):
     """Encodes texts to rows of unit length."""
 
@@ -203,7 +228,7 @@ class SelectedDemonstrations:
     demonstrations: list[Demonstration]
     """The demonstrations of the picks, in their order."""
     excluded: list[Demonstration]
-    """Demonstrations of the same question, if they were to be left out."""
+    """Demonstrations of the same question, if they were to be left out, and those that show what is withheld."""
 
     def to_json(self, library: "LoadedLibrary") -> dict[str, Any]:
         """The selection as JSON."""
@@ -223,55 +248,101 @@ class SelectedDemonstrations:
 class LoadedLibrary:
     """The demonstrations of one version with their embeddings; built once for many selections."""
 
-    def __init__(self, demonstrations: Sequence[Demonstration], encoder: TextEncoder, pool: CandidatePool) -> None:
+    def __init__(
+        self,
+        demonstrations: Sequence[Demonstration],
+        encoder: TextEncoder,
+        pool: CandidatePool,
+        read_texts: TextReader | None = None,
+    ) -> None:
         self.demonstrations = list(demonstrations)
         self.pool = pool
         self._encoder = encoder
+        self._read_texts = read_texts
 
     @classmethod
     def load(
-        cls, demonstrations: Sequence[Demonstration], encoder: TextEncoder, cache_file: Path | None = None
+        cls,
+        demonstrations: Sequence[Demonstration],
+        encoder: TextEncoder,
+        cache_file: Path | None = None,
+        read_texts: TextReader | None = None,
     ) -> "LoadedLibrary":
         """Encode the questions with their attachments, or read their embeddings from the cache, if there is one.
 
-        Diversity is that of the actions.
+        Diversity is that of the actions. `read_texts` reads what demonstrations show; without it, that is their
+        question and answer.
         """
         texts = [demonstration.full_text for demonstration in demonstrations]
         rows = encoder(texts) if cache_file is None else load_or_encode(cache_file, encoder.name, texts, encoder)
         actions = encode_actions(list(map(list_actions, demonstrations)))
-        return cls(demonstrations, encoder, CandidatePool(rows, actions))
+        return cls(demonstrations, encoder, CandidatePool(rows, actions), read_texts)
 
     def narrow(self, sequences: Mapping[UUID, Sequence[str]]) -> "LoadedLibrary":
         """The demonstrations of these traces; diversity is that of the sequences."""
         items = [item for item, entry in enumerate(self.demonstrations) if entry.trace_id in sequences]
         demonstrations = [self.demonstrations[item] for item in items]
         actions = encode_actions([sequences[demonstration.trace_id] for demonstration in demonstrations])
-        return LoadedLibrary(demonstrations, self._encoder, CandidatePool(self.pool.embeddings[items], actions))
+        pool = CandidatePool(self.pool.embeddings[items], actions)
+        return LoadedLibrary(demonstrations, self._encoder, pool, self._read_texts)
 
     def select(
-        self, question: str, config: SelectionConfig, *, leave_out_itself: bool = False
+        self,
+        question: str,
+        config: SelectionConfig,
+        *,
+        leave_out_itself: bool = False,
+        withheld: Sequence[str] = (),
     ) -> SelectedDemonstrations:
         """Select demonstrations for a question, given with its attachments.
 
-        `leave_out_itself` excludes those of the same question.
+        `leave_out_itself` excludes those of the same question, `withheld` those that show one of these texts: what the
+        guard of the configuration keeps back (reasoners/withheld.py).
         """
-        return next(self.select_each([question], config, leave_out_itself=leave_out_itself))
+        return next(self.select_each([question], config, leave_out_itself=leave_out_itself, withheld=[withheld]))
 
     def select_each(
-        self, questions: Sequence[str], config: SelectionConfig, *, leave_out_itself: bool = False
+        self,
+        questions: Sequence[str],
+        config: SelectionConfig,
+        *,
+        leave_out_itself: bool = False,
+        withheld: Sequence[Sequence[str]] | None = None,
     ) -> Iterator[SelectedDemonstrations]:
         """Yield the selection for each question; questions are encoded in batches."""
+        withheld = withheld or [()] * len(questions)
         for start in range(0, len(questions), _ENCODING_BATCH_SIZE):
             block = questions[start : start + _ENCODING_BATCH_SIZE]
-            for question, row in zip(block, self._encoder(block), strict=True):
-                same_question = self._find_same_question(question, row) if leave_out_itself else []
-                selection = select_demonstrations(
-                    self.pool, row, replace(config, left_out=config.left_out | frozenset(same_question))
-                )
+            rows, kept_back = self._encoder(block), withheld[start : start + _ENCODING_BATCH_SIZE]
+            for question, row, texts in zip(block, rows, kept_back, strict=True):
+                excluded = set(self._find_same_question(question, row) if leave_out_itself else ())
+                excluded |= self._find_showing(texts, range(len(self.demonstrations)))
+                while True:
+                    left_out = config.left_out | frozenset(excluded)
+                    selection = select_demonstrations(
+                        self.pool, row, replace(config.seeded_by(question), left_out=left_out)
+                    )
+                    # Only what is picked is read as a whole, since a library may have very many long traces.
+                    showing = self._find_showing(texts, [pick.item for pick in selection.picks], self._read_texts)
+                    if not showing:
+                        break
+                    excluded |= showing
                 demonstrations = [self.demonstrations[pick.item] for pick in selection.picks]
                 yield SelectedDemonstrations(
-                    question, selection, demonstrations, [self.demonstrations[item] for item in same_question]
+                    question, selection, demonstrations, [self.demonstrations[item] for item in sorted(excluded)]
                 )
+
+    def _find_showing(
+        self, texts: Sequence[str], items: Iterable[int], read_texts: TextReader | None = None
+    ) -> set[int]:
+        """The items that show one of the texts, in their question and answer or in what the reader reads."""
+        places = [*items] if texts else []
+        chosen = [self.demonstrations[item] for item in places]
+        if read_texts is not None:
+            shown: Iterable[str] = read_texts([entry.trace_id for entry in chosen]) if chosen else ()
+        else:
+            shown = (f"{entry.full_text}\n{entry.final_answer or ''}" for entry in chosen)
+        return {item for item, text in zip(places, shown, strict=True) if shows_any(text, texts)}
 
     def _find_same_question(self, question: str, row: npt.NDArray[np.float32]) -> list[int]:
         # Embeddings of long attachments hardly show in what they differ, so these are compared as texts.

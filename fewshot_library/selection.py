@@ -1,7 +1,8 @@
 """Selects the demonstrations for a question, in one of several modes, and explains each pick."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from hashlib import sha256
 
 import numpy as np
 import numpy.typing as npt
@@ -43,6 +44,12 @@ MAX_SHORTLIST = 300
 _COSINE_DECIMALS = 6
 """Cosines are rounded to this, since further digits depend on the machine and would decide ties."""
 DEFAULT_ALPHA, DEFAULT_GAMMA = 2.0, 2.0
+GUARDS = {
+    "question": "demonstrations of the same question",
+    "entities": "those, and demonstrations that name an entity of the question",
+    "answers": "those, and demonstrations that show an answer of the question",
+}
+"""Which demonstrations are left out; each value includes those before it."""
 
 
 class SelectionError(ValueError):
@@ -77,7 +84,13 @@ class SelectionConfig:
     exchange: bool = option(default=True, help="Exchange picks while that raises the determinant.")
     balance: float = option(0.5, "Balance of the mode mmr; 1 is relevance alone.")
     """0 is dissimilarity to the picks alone."""
-    seed: int = option(0, "Random seed of the modes random and sample.")
+    seed: int = option(0, "Random seed of the modes random and sample, which draw anew for each question.")
+    guard: str = option(
+        "question",
+        "Leave out demonstrations that give something away: question (none but those of the same question), "
+        "entities (those that name an entity of it), answers (also those that show an answer of it).",
+        choices=tuple(GUARDS),
+    )
     left_out: frozenset[int] = frozenset()
     """The indexes of demonstrations that must not be chosen."""
 
@@ -87,12 +100,19 @@ class SelectionConfig:
             raise SelectionError(f"there is no mode {self.mode!r}; choose one of {', '.join(SELECTION_MODES)}")
         if self.distance not in DISTANCES:
             raise SelectionError(f"there is no distance {self.distance!r}; choose one of {', '.join(DISTANCES)}")
+        if self.guard not in GUARDS:
+            raise SelectionError(f"there is no guard {self.guard!r}; choose one of {', '.join(GUARDS)}")
         if self.k < 0:
             raise SelectionError(f"k is {self.k}; it must be 0 or more")
         if not (0 <= self.alpha <= 100 and 0 < self.gamma <= 100):
             raise SelectionError(f"alpha {self.alpha:g} and gamma {self.gamma:g} must lie between 0 and 100")
         if not 0 <= self.balance <= 1:
             raise SelectionError(f"the balance {self.balance:g} must lie between 0 and 1")
+
+    def seeded_by(self, question: str) -> "SelectionConfig":
+        """The configuration whose seed is drawn from this one and the question, so that draws differ by question."""
+        digest = sha256(f"{self.seed} {question}".encode(errors="replace")).digest()
+        return replace(self, seed=int.from_bytes(digest[:4], "big"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,7 +269,7 @@ SELECTION_MODES: "Registry[SelectionMode]" = Registry(
             "random",
             "Random",
             _select_randomly,
-            "This mode selects at random; the same seed gives the same picks for every question.",
+            "This mode selects at random, anew for each question; the same seed repeats the picks.",
         ),
         SelectionMode(
             "static",

@@ -24,6 +24,7 @@ from showhow.fewshot_library.library import (
 from showhow.fewshot_library.selection import SelectionConfig
 from showhow.interface.errors import ShowhowError, in_one_sentence
 from showhow.interface.homes import Home, find_home
+from showhow.reasoners.withheld import list_withheld
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -259,11 +260,13 @@ class Library:
         """Select k demonstrations that are relevant to the question, and whose actions differ.
 
         `mode` is dpp, relevance, diversity, mmr, random, static or sample. `settings` are alpha (the weight of
-        relevance), gamma and distance (how similarity falls with the distance of actions), exchange, balance (of mmr)
-        and seed. `leave_out_itself` never selects the question itself.
+        relevance), gamma and distance (how similarity falls with the distance of actions), exchange, balance (of mmr),
+        seed, and guard (entities leaves out demonstrations that name what the question names). `leave_out_itself` never
+        selects the question itself.
         """
         config = _build_config(k, mode, settings)
-        selected = self._loaded.select(question, config, leave_out_itself=leave_out_itself)
+        withheld = list_withheld(config.guard, question)
+        selected = self._loaded.select(question, config, leave_out_itself=leave_out_itself, withheld=withheld)
         records = self._load_records([demonstration.trace_id for demonstration in selected.demonstrations])
         return Picks(selected, self._loaded, records)
 

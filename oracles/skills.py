@@ -458,6 +458,7 @@ _REPLIES: dict[str, Callable[[OracleResponder, Any], BaseModel]] = {
     "cot_answer": OracleResponder.reason,
     "cot_rag": OracleResponder.reason,
     "in_context": OracleResponder.reason,
+    "in_context_plain": OracleResponder.reason,
     "reason_sentence": OracleResponder.reason_sentence,
     "self_ask": OracleResponder.self_ask,
     "question_tree": OracleResponder.question_tree,

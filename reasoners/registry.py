@@ -3,7 +3,7 @@
 A new reasoner is one `ReasonerEntry` in `REASONERS`, of ours here or of another package (guard/plugins.py).
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import Field, dataclass, field, fields
 from math import isnan
 from types import NoneType, UnionType
@@ -52,6 +52,7 @@ from showhow.reasoners.baselines.single_call import (
     CotSc,
     CotScOptions,
     InContext,
+    InContextOptions,
     RagOptions,
     build_cot,
     build_cot_rag,
@@ -83,6 +84,7 @@ from showhow.reasoners.replay.calls import MAX_CALLS
 from showhow.reasoners.skills.skill import Skill
 from showhow.reasoners.sources import DIRECT_ANSWER, DIRECT_RAG, SELECT_SOURCES
 from showhow.tools.arguments import ToolError
+from showhow.tools.tool import Tool
 from showhow.worlds.source import SourceError
 
 REPLAY_STEP_LIMIT = MAX_CALLS + 1
@@ -109,7 +111,7 @@ class NoOptions:
 
 
 def _select_plans(options: Any) -> SelectionConfig:
-    return SelectionConfig(k=options.shots)
+    return SelectionConfig(k=options.shots, guard="answers")
 
 
 def _select_nothing(_options: Any) -> SelectionConfig:
@@ -140,6 +142,8 @@ class ReasonerEntry:
     """Options by the name of a preset, such as published; `showhow` is every default, and is not listed."""
     select: Callable[[Any], SelectionConfig] = _select_nothing
     """Returns the selection of demonstrations for an instance of `options`."""
+    bring_tools: Callable[[Any], Sequence[Tool]] = lambda _options: ()
+    """Returns the tools that the reasoner brings with these options, in place of those of the project; often none."""
     explains_all_demonstrations: bool = True
     """Whether every selected demonstration influences the answer; otherwise the trace names those that did."""
     repeats: bool = False
@@ -233,6 +237,8 @@ def _check_value(name: str, value: Any, kind: type[Any]) -> None:
         raise AgentOptionsError(f"{name} is {value!r}; it must be {expected}")
 
 
+_PHANTOMWIKI_REACT = {"rounds": 50, "shots": "phantomwiki", "tools": "phantomwiki", "sources": "text", "form": "text"}
+_PUBLISHED_HUMANIQ = {"final": "weighed", "exchange": False, "guard": "question"}
 _ENTRIES = (
     ReasonerEntry(
         name="replay",
@@ -257,7 +263,8 @@ _ENTRIES = (
         needs="demonstrations of a library, and the tools of the project",
         build=HumanIQ,
         options=AgentOptions,
-        hidden_options=frozenset({"merge"}),
+        hidden_options=frozenset({"merge", "fusion_tools"}),
+        presets={"published": _PUBLISHED_HUMANIQ},
         select=AgentOptions.selection_config,
     ),
     ReasonerEntry(
@@ -268,6 +275,7 @@ _ENTRIES = (
         needs="demonstrations of a library, and tools for text and graph",
         build=LateFusion,
         options=AgentOptions,
+        presets={"published": {**_PUBLISHED_HUMANIQ, "fusion_tools": "published"}},
         select=AgentOptions.selection_config,
     ),
     ReasonerEntry(
@@ -316,6 +324,7 @@ _ENTRIES = (
         cost="1 call",
         needs="no source",
         build=lambda _options: build_direct(),
+        presets={"published": {}},
     ),
     ReasonerEntry(
         name="cot",
@@ -324,6 +333,7 @@ _ENTRIES = (
         cost="1 call",
         needs="no source",
         build=lambda _options: build_cot(),
+        presets={"published": {}},
     ),
     ReasonerEntry(
         name="cot-sc",
@@ -333,6 +343,7 @@ _ENTRIES = (
         needs="no source",
         build=CotSc,
         options=CotScOptions,
+        presets={"published": {}},
         default_step_limit=TREE_STEP_LIMIT,
     ),
     ReasonerEntry(
@@ -343,6 +354,8 @@ _ENTRIES = (
         needs="the tools that search a source",
         build=build_rag,
         options=RagOptions,
+        hidden_options=frozenset({"exemplars"}),
+        presets={"published": {}},
     ),
     ReasonerEntry(
         name="cot-rag",
@@ -352,6 +365,7 @@ _ENTRIES = (
         needs="the tools that search a source",
         build=build_cot_rag,
         options=RagOptions,
+        presets={"published": {"exemplars": "phantomwiki"}},
     ),
     ReasonerEntry(
         name="in-context",
@@ -359,7 +373,12 @@ _ENTRIES = (
         description="answers from all articles of the world in one prompt; refuses where they do not fit",
         cost="1 call with every article in it",
         needs="a world that fits the context window of the model",
-        build=lambda _options: InContext(),
+        build=InContext,
+        options=InContextOptions,
+        presets={
+            "published": {"prompting": "zero-shot"},
+            "published-cot": {"exemplars": "phantomwiki"},
+        },
     ),
     ReasonerEntry(
         name="self-ask",
@@ -389,7 +408,10 @@ _ENTRIES = (
         needs="the tools that search a source",
         build=React,
         options=ReactOptions,
+        presets={"published": _PHANTOMWIKI_REACT},
         select=ReactOptions.selection_config,
+        bring_tools=lambda options: options.own_tools,
+        default_step_limit=TREE_STEP_LIMIT,
     ),
     ReasonerEntry(
         name="react-cot-sc",
@@ -400,6 +422,7 @@ _ENTRIES = (
         build=build_react_cot_sc,
         options=ReactCotScOptions,
         select=ReactCotScOptions.selection_config,
+        bring_tools=lambda options: options.own_tools,
         default_step_limit=TREE_STEP_LIMIT,
     ),
     ReasonerEntry(
@@ -411,6 +434,7 @@ _ENTRIES = (
         build=build_cot_sc_react,
         options=ReactCotScOptions,
         select=ReactCotScOptions.selection_config,
+        bring_tools=lambda options: options.own_tools,
         default_step_limit=TREE_STEP_LIMIT,
     ),
     ReasonerEntry(

@@ -1,6 +1,6 @@
 """Prepares a run: its specification with its pins, and the reasoner's task with tools and demonstrations."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 from typing import Any
@@ -19,11 +19,14 @@ from showhow.llm.types import ModelProfile
 from showhow.reasoners.base import Reasoner, Task
 from showhow.reasoners.humaniq.options import AgentOptionsError
 from showhow.reasoners.prompting.tool_declarations import prompt_versions
-from showhow.reasoners.registry import REASONERS, ReasonerEntry, find_reasoner, make_reasoner
+from showhow.reasoners.registry import REASONERS, ReasonerEntry, UnknownReasoner, find_reasoner, make_reasoner
+from showhow.reasoners.withheld import list_withheld
 from showhow.runs.services import Services
 from showhow.settings import DEFAULT_LIBRARY
 from showhow.tools.registry import BUILT_IN_TOOLS
+from showhow.tools.tool import Tool
 from showhow.worlds.open import read_world_metadata
+from showhow.worlds.source import World
 
 
 def find_entry(spec: RunSpec) -> ReasonerEntry:
@@ -55,15 +58,41 @@ def find_library(services: Services, spec: RunSpec) -> Library | None:
         return find_version(session, spec.library or DEFAULT_LIBRARY)
 
 
+def warn_of_tested_world(services: Services, spec: RunSpec, world: str) -> str | None:
+    """One sentence if a run over questions of the world shows demonstrations of that world; None for another run."""
+    library = find_library(services, spec)
+    if library is None or world not in library.card.get("worlds", ()) or not shows_demonstrations(spec):
+        return None
+    return (
+        f"the library {library.name}:{library.number} has demonstrations from the world {world}, which is asked about, "
+        "so answers do not tell how the method does in an unknown world; freeze a library from another one for that"
+    )
+
+
+def shows_demonstrations(spec: RunSpec) -> bool:
+    """Whether the reasoner is shown demonstrations with these options; True if this version cannot tell."""
+    try:
+        return find_entry(spec).selection_config(spec.options).k > 0
+    except (UnknownReasoner, AgentOptionsError):
+        return True
+
+
 def find_profile(services: Services, spec: RunSpec) -> ModelProfile | None:
     """The profile of the run's model; None for a run without one. ProfileError for an unknown profile."""
     return services.model_profile(spec.profile_name) if needs_model(spec) else None
 
 
+def _list_tools(services: Services, spec: RunSpec, world: World, project: Project) -> Sequence[Tool]:
+    """The tools that the reasoner brings, or else those that the project offers."""
+    entry = find_entry(spec)
+    own = entry.bring_tools(entry.parse_options(spec.options))
+    return own or services.tool_registry().offered_tools(world, project.tools)
+
+
 def build_run(services: Services, spec: RunSpec, *, name: str, project: Project) -> Run:
     """Build a run over questions of the project that pins library, model, encoder, world, code and tools."""
     library, entry = find_library(services, spec), find_entry(spec)
-    offered = services.tool_registry().offered_tools(services.open_world(project.world), project.tools)
+    offered = _list_tools(services, spec, services.open_world(project.world), project)
     prompts: Mapping[str, str] = {f"skill:{skill.name}": skill.reference for skill in entry.skills}
     if entry.needs_model and not prompts:
         prompts = prompt_versions(
@@ -159,7 +188,7 @@ def build_bare_task(services: Services, question: Question, project: Project, sp
     context = services.tool_context(project.world, spec.profile_name)
     if not needs_model(spec):
         context = replace(context, chat=None)
-    tools = services.tool_registry().offered_tools(context.world, project.tools)
+    tools = _list_tools(services, spec, context.world, project)
     return Task(
         question.full_text,
         context,
@@ -176,7 +205,8 @@ def prepare_task(
 ) -> PreparedTask:
     """Build the task of a question with demonstrations.
 
-    Those of the same question are left out, unless nothing is evaluated and the reasoner repeats demonstrations.
+    Those of the same question are left out, unless nothing is evaluated and the reasoner repeats demonstrations. In an
+    evaluation, so are those that show what the guard of the selection withholds.
     """
     task = build_bare_task(services, question, project, spec)
     entry = find_entry(spec)
@@ -186,7 +216,9 @@ def prepare_task(
     reference = f"{library_version.name}:{library_version.number}"
     library = services.open_demonstrations(reference, entry.planning_skill)
     leave_out = is_evaluated or not entry.repeats
-    selected = library.select(question.full_text, selection, leave_out_itself=leave_out)
+    guard = selection.guard if is_evaluated else "question"
+    withheld = list_withheld(guard, question.full_text, question.gold_answers, task.context)
+    selected = library.select(question.full_text, selection, leave_out_itself=leave_out, withheld=withheld)
     picks = [pick for pick in selected.demonstrations if not leave_out or pick.question_id != question.id]
     ids = [pick.trace_id for pick in picks]
     with services.library_database.read() as session:

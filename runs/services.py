@@ -317,6 +317,11 @@ class Services:
             cached.graph.close()
         return world
 
+    def count_articles(self, world: str) -> int | None:
+        """The number of articles of a world on this machine; None if it is not here, or cannot tell."""
+        count = read_world_metadata(self.settings.worlds_folder, world).get("articles")
+        return count if isinstance(count, int) else None
+
     def tool_context(self, world: str, profile_name: str | None = None) -> "ToolContext":
         """Return the context of tools in this world: the world, the encoder and the model of a profile."""
         from showhow.tools.tool import ToolContext  # noqa: PLC0415
@@ -361,9 +366,17 @@ class Services:
                 if version.id not in self._libraries:
                     path = self.embeddings_path(version.id)
                     self._libraries[version.id] = LoadedLibrary.load(
-                        load_demonstrations(session, version.id), encoder, path
+                        load_demonstrations(session, version.id), encoder, path, self._read_demonstrations
                     )
                 return version, self._libraries[version.id]
+
+    def _read_demonstrations(self, ids: "Sequence[UUID]") -> list[str]:
+        """All that the traces show in prompts: question, steps and answer."""
+        from showhow.db.traces.traces import load_traces  # noqa: PLC0415
+        from showhow.reasoners.withheld import write_shown_text  # noqa: PLC0415
+
+        with self.library_database.read() as session:
+            return [write_shown_text(record) for record in load_traces(session, ids)]
 
     def open_demonstrations(self, reference: str, planning_skill: "Skill[Any, Any] | None") -> "LoadedLibrary":
         """The demonstrations of a version for one kind of reasoner.

@@ -23,6 +23,7 @@ from showhow.evaluation.scoring.answer_notation import find_project_notation
 from showhow.option_fields import group, option
 from showhow.reasoners.registry import default_reasoner
 from showhow.runs.ask import ASK_ERRORS, AskRequest, begin_run
+from showhow.runs.preparation import warn_of_tested_world
 from showhow.runs.runner import RunControl
 from showhow.tasks.method import Method, QuestionLimits, build_spec
 from showhow.tasks.progress import print_progress
@@ -70,6 +71,8 @@ def ask(asked: AskQuestion, *, as_json: AsJson = False) -> None:
         raise CommandError(str(error)) from error
     with services.database.read() as session:
         record = load_trace(session, run.trace_id)
+    if warning := warn_of_tested_world(services, spec, record.project.world):
+        print_progress(warning)
     if outcome.answers is not None or as_json:
         emit(_result_value(record, outcome), "\n".join(_result_lines(record, outcome)), as_json=as_json)
     print_progress(f"the trace is {run.trace_id}")

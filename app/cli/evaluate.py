@@ -40,6 +40,7 @@ from showhow.evaluation.verification.verify import (
 )
 from showhow.option_fields import group, option
 from showhow.runs.budget import MAX_CONCURRENT_QUESTIONS
+from showhow.runs.preparation import warn_of_tested_world
 from showhow.runs.services import Services
 from showhow.tasks.method import PlayedMethod, QuestionLimits, Sample, build_spec, require_demonstrations
 from showhow.tasks.progress import print_count, print_progress
@@ -86,6 +87,8 @@ def evaluate(
     spec = request.sample.choose(build_spec(services, request.method, request.limits.build()))
     with nullcontext(services) if keep else open_temporary_store(services) as recording:
         run = _start_run(services, recording, request.world, request.project, spec)
+        if warning := warn_of_tested_world(services, spec, run.world):
+            print_progress(warning)
         how_to_continue = "its results are not stored, and --keep would store them"
         if keep:
             print_progress(f"the answers are stored in verification {run.id}")

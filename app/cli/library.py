@@ -35,6 +35,7 @@ from showhow.fewshot_library.library import (
 from showhow.fewshot_library.selection import SelectionConfig
 from showhow.fewshot_library.sequence_similarity import DISTANCES, build_sequence_map
 from showhow.option_fields import list_options
+from showhow.reasoners.withheld import list_withheld
 from showhow.tasks import library as tasks
 from showhow.tasks import trace_export
 from showhow.tasks.library import FreezeLibrary
@@ -210,7 +211,8 @@ def select_(  # noqa: PLR0913 - every option of the verb is one parameter
 ) -> None:
     """Select demonstrations for a question."""
     version, opened = current_services().open_library(library)
-    selected = opened.select(question, config, leave_out_itself=leave_out)
+    withheld = list_withheld(config.guard, question)
+    selected = opened.select(question, config, leave_out_itself=leave_out, withheld=withheld)
     value = {"library": version.name, "number": version.number, **selected.to_json(opened)}
     lines = _format_picks(selected, opened, explain=explain)
     emit(value, "\n".join(lines) or "nothing to select from", as_json=as_json)

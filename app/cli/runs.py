@@ -40,6 +40,7 @@ from showhow.evaluation.comparison.comparison_tables import (
     iterate_answer_rows,
     list_run_rows,
 )
+from showhow.evaluation.comparison.groups import GROUP_COLUMNS, GROUPINGS, format_group_lines, list_group_rows
 from showhow.evaluation.scoring.predictions import list_run_metrics
 from showhow.evaluation.scoring.scoring import label_runs, load_figures
 from showhow.evaluation.statistics import Estimate
@@ -77,6 +78,7 @@ def compare(  # noqa: PLR0913 - every option of the verb is one parameter
         str | None, typer.Option(help="NAME or NAME:VERSION; default: the first that most runs are scored by.")
     ] = None,
     rows: Annotated[bool, typer.Option("--rows", help="Write every answer instead of the table of runs.")] = False,
+    by: Annotated[str | None, typer.Option(help=f"Write the scores by groups instead: {', '.join(GROUPINGS)}.")] = None,
     format_name: Annotated[str, typer.Option("--format", help=", ".join(FORMATS))] = TEXT,
     out: OutputOption = None,
     force: ForceOption = False,
@@ -89,13 +91,21 @@ def compare(  # noqa: PLR0913 - every option of the verb is one parameter
         raise CommandError(f"there is no format {format_name!r}; use {', '.join(FORMATS)}")
     if rows and format_name not in TABLE_WRITERS:
         raise CommandError(f"answers are written as {', '.join(TABLE_WRITERS)}; name one of them with --format")
-    database = current_services().database
+    if by is not None and (rows or format_name == LATEX):
+        raise CommandError("scores by groups are written as text or as a table; leave --rows and latex out")
+    services = current_services()
+    database = services.database
     ids = _find_runs(database, runs) if runs else _list_latest_runs(database, project)
     baseline_id = ids[0] if baseline is None else _find_runs(database, [baseline])[0]
     comparison = compare_runs(database, ids, baseline_id, _find_metric(database, ids, metric))
     for warning in comparison.warnings:
         print_progress(warning.sentence)
-    if rows:
+    if by is not None:
+        groups = list_group_rows(database, comparison, by, services.count_articles)
+        text = "\n".join(format_group_lines(groups)) + "\n"
+        writer = TABLE_WRITERS.get(format_name, lambda _columns, _rows, stream: stream.write(text.encode()))
+        _write(lambda stream: writer(GROUP_COLUMNS, groups, stream), out, force=force)
+    elif rows:
         _write(lambda stream: _write_answers(database, comparison, format_name, stream), out, force=force)
     elif format_name in TABLE_WRITERS:
         table = list_run_rows(comparison)

@@ -9,7 +9,13 @@ import streamlit as st
 from showhow.app.widgets.page_layout import escape_html, escape_markdown
 from showhow.fewshot_library.dpp import Pick
 from showhow.fewshot_library.library import LoadedLibrary, SelectedDemonstrations, list_actions
-from showhow.fewshot_library.selection import DEFAULT_ALPHA, DEFAULT_GAMMA, SELECTION_MODES, SelectionConfig
+from showhow.fewshot_library.selection import (
+    DEFAULT_ALPHA,
+    DEFAULT_GAMMA,
+    GUARDS,
+    SELECTION_MODES,
+    SelectionConfig,
+)
 from showhow.fewshot_library.sequence_similarity import DISTANCES
 from showhow.tools.registry import tool_title
 
@@ -22,6 +28,11 @@ _SELECTION_LABELS = {
     "none": "None",
 }
 """Short labels of the selection modes of reasoners."""
+_GUARD_LABELS = {
+    "question": "are of the same question",
+    "entities": "also name what it names",
+    "answers": "also show a gold answer",
+}
 REASONS_HINT = "The reasons below still show how the determinantal point process (DPP) scores each pick."
 MAX_PICKS = 8
 """Maximum number of picks on the page; the command line accepts any number."""
@@ -134,6 +145,13 @@ def _ask_advanced_options(key: str, config: SelectionConfig) -> SelectionConfig:
         ),
         balance=st.slider(
             "Balance of MMR (1: relevance only)", 0.0, 1.0, 0.5, 0.05, key=f"balance_{key}", persist_state="session"
+        ),
+        guard=st.selectbox(
+            "Leave out demonstrations that",
+            list(GUARDS),
+            format_func=_GUARD_LABELS.__getitem__,
+            key=f"guard_{key}",
+            persist_state="session",
         ),
         seed=int(st.number_input("Random seed", 0, 2**31 - 1, 0, key=f"seed_{key}", persist_state="session")),
     )

@@ -392,6 +392,12 @@ def list_question_texts(session: Session, project_id: UUID) -> list[str]:
     return [join_attachments(*texts) for texts in session.execute(rows)]
 
 
+def list_gold_answers(session: Session, project_id: UUID) -> list[list[dict[str, Any]]]:
+    """List the gold answers of the project's questions, in the order of `list_question_texts`."""
+    rows = select(Question.gold_answers).where(Question.project_id == project_id).order_by(Question.position)
+    return list(session.scalars(rows))
+
+
 def count_questions(session: Session, project_id: UUID) -> int:
     """Count the project's questions."""
     return session.scalar(select(func.count()).select_from(Question).where(Question.project_id == project_id)) or 0

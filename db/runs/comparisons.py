@@ -139,6 +139,7 @@ class AnswerSources(NamedTuple):
     graph: str | None
     model: str | None
     score: float | None
+    gold: Sequence[dict[str, Any]] = ()
 
 
 def list_comparable_runs(session: Session, project_id: UUID | None = None) -> list[Run]:
@@ -306,6 +307,15 @@ def _hops() -> ColumnElement[Any]:
 # The kind is the group that figures count a question in (`group_of_question`).
 _GROUP = case((gold_says_unanswerable(Question.gold_answers), CANNOT_BE_ANSWERED), else_=Question.kind)
 _VALUES = {"kind": _GROUP, "hops": _hops(), "sources": _detail("needs")}
+_VALUES |= {"difficulty": func.coalesce(_detail("difficulty"), _detail("level"))}
+_VALUES |= {"answers": cast(func.json_array_length(Question.gold_answers), String)}
+
+
+def load_question_groups(session: Session, run_id: UUID, name: str) -> dict[str, str | None]:
+    """Load a value of _VALUES for each question of the run, by its id as in QuestionFigures."""
+    rows = select(cast(Question.id, String), _VALUES[name]).join(Attempt, Attempt.question_id == Question.id)
+    values = session.execute(rows.where(Attempt.run_id == run_id).distinct(), execution_options=WITH_REMOVED)
+    return {row[0]: row[1] for row in values}
 
 
 def list_question_values(session: Session, run_id: UUID, name: str) -> list[str]:
@@ -442,8 +452,10 @@ def list_answer_sources(session: Session, run_id: UUID, metric: MetricVersion) -
             Trace.answer_graph,
             Trace.answer_model,
             _attempt_score(),
+            Question.gold_answers,
         )
         .join(Trace, Trace.id == Attempt.trace_id)
+        .join(Question, Question.id == Attempt.question_id)
         .outerjoin(Score, _is_score_by(metric))
         .where(Attempt.run_id == run_id, Attempt.ending.not_in(UNFINISHED_ENDINGS))
         .order_by(Attempt.question_id, Attempt.repetition)

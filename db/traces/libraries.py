@@ -268,6 +268,14 @@ def find_version(session: Session, reference: str) -> Library:
     return library
 
 
+def list_library_worlds(session: Session, reference: str) -> list[str]:
+    """The worlds of the demonstrations of a version, NAME:NUMBER, as its card names them; none if it was deleted."""
+    try:
+        return list(find_version(session, reference).card.get("worlds", ()))
+    except RowNotFound:
+        return []
+
+
 def load_demonstrations(session: Session, library_id: UUID) -> list[Demonstration]:
     """Load the demonstrations of the version in its order."""
     chosen = _select_pool(library_id)

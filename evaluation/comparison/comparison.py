@@ -8,7 +8,7 @@ times is one value. Questions that share a universe, an instance, an article or 
 """
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from uuid import UUID
@@ -20,6 +20,7 @@ from showhow.db.database import Conflict, Database
 from showhow.db.models import UNFINISHED_ENDINGS, Run
 from showhow.db.runs import attempts, comparisons, verifications
 from showhow.db.runs.comparisons import CLUSTER_FIELDS, MetricVersion, QuestionFigures
+from showhow.db.traces.libraries import list_library_worlds
 from showhow.evaluation.metrics import ANSWER_F1, METRICS
 from showhow.evaluation.scoring.scoring import label_runs, usage_of_group
 from showhow.evaluation.statistics import (
@@ -36,13 +37,14 @@ from showhow.evaluation.statistics import (
 )
 from showhow.evaluation.value_format import format_count
 from showhow.llm.usage import Usage
+from showhow.runs.preparation import shows_demonstrations
 
 MAX_COMPARED_RUNS = 8
 OWN_CLUSTER = "question"
 """Each question is a cluster of its own."""
 QUESTIONS_DIFFER, METRIC_DIFFERS, WORLD_DIFFERS = "questions", "metric version", "world"
 MODEL_DIFFERS, UNFINISHED, NO_SHARED_QUESTIONS = "model", "unfinished", "no shared questions"
-NOTHING_ANSWERED = "nothing answered"
+NOTHING_ANSWERED, TESTED_WORLD = "nothing answered", "tested world"
 WARNING_SENTENCES = {
     QUESTIONS_DIFFER: "{run} was asked other questions than {baseline}, or questions with other gold answers.",
     METRIC_DIFFERS: "{run} has no complete scores by {metric}; score it again, or choose another metric.",
@@ -50,9 +52,10 @@ WARNING_SENTENCES = {
     MODEL_DIFFERS: "{run} used another model than {baseline}.",
     UNFINISHED: "{run} is not finished; its figures are over the questions that are.",
     NOTHING_ANSWERED: "{run} answered no question: {refused:,} were refused and {failed:,} failed, so its score is 0.",
+    TESTED_WORLD: "{run} was shown demonstrations of the library {library}, some of which are from its own world.",
     NO_SHARED_QUESTIONS: "{run} and {baseline} share no scored question, so there is no difference to show.",
 }
-NOTES = frozenset({MODEL_DIFFERS, NOTHING_ANSWERED})
+NOTES = frozenset({MODEL_DIFFERS, NOTHING_ANSWERED, TESTED_WORLD})
 """Warnings about runs that compare nevertheless."""
 
 
@@ -202,6 +205,8 @@ def compare_runs(
             if not fields.keys() >= {row.question for row in rows}:
                 fields |= comparisons.load_cluster_fields(session, run_id)
         groups = {run_id: attempts.group_attempts(session, run_id) for run_id in ids}
+        libraries = {run.spec.library for run in stored.values() if run.spec.library is not None}
+        worlds = {library: list_library_worlds(session, library) for library in libraries}
         unanswerable = {run_id: sum(verifications.count_unanswerable(session, run_id).values()) for run_id in ids}
     labels = label_runs(list(stored.values()))
     cluster_field, clusters = _choose_clusters(fields)
@@ -213,7 +218,7 @@ def compare_runs(
     ]
     differences = _compare_with_baseline(columns, baseline_id, clusters)
     comparison = RunComparison(metric, baseline_id, cluster_field, figures, differences, [])
-    return replace(comparison, warnings=_find_warnings(comparison, stored))
+    return replace(comparison, warnings=_find_warnings(comparison, stored, worlds))
 
 
 def _choose_clusters(fields: Mapping[str, tuple[str | None, ...]]) -> tuple[str, IntArray]:
@@ -337,7 +342,9 @@ def _compare_with_baseline(
     }
 
 
-def _find_warnings(comparison: RunComparison, stored: Mapping[UUID, Run]) -> list[ComparisonWarning]:
+def _find_warnings(
+    comparison: RunComparison, stored: Mapping[UUID, Run], library_worlds: Mapping[str, Collection[str]]
+) -> list[ComparisonWarning]:
     warnings: list[ComparisonWarning] = []
     labels, baseline = comparison.labels, stored[comparison.baseline_id]
     for figures in comparison.figures:
@@ -345,6 +352,8 @@ def _find_warnings(comparison: RunComparison, stored: Mapping[UUID, Run]) -> lis
         kinds = {
             METRIC_DIFFERS: figures.scored < figures.questions,
             UNFINISHED: figures.left > 0,
+            TESTED_WORLD: run.world in library_worlds.get(run.spec.library or "", ())
+            and shows_demonstrations(run.spec),
             NOTHING_ANSWERED: not figures.answered and figures.scored > 0,
         }
         if run.id != baseline.id:
@@ -357,6 +366,7 @@ def _find_warnings(comparison: RunComparison, stored: Mapping[UUID, Run]) -> lis
         metric = f"{metric_label(comparison.metric.name)}, version {comparison.metric.version}"
         counts = {"refused": figures.refused, "failed": figures.failed}
         words = {"run": labels[run.id], "baseline": labels[baseline.id], "metric": metric, **counts}
+        words["library"] = str(run.spec.library)
         warnings += [
             ComparisonWarning(kind, run.id, WARNING_SENTENCES[kind].format(**words))
             for kind, applies in kinds.items()

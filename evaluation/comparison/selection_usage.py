@@ -13,13 +13,15 @@ from typing import Any
 import numpy as np
 
 from showhow.db.database import RowNotFound
-from showhow.db.questions.projects import count_questions, find_project, list_question_texts
+from showhow.db.models import Project
+from showhow.db.questions.projects import count_questions, find_project, list_gold_answers, list_question_texts
 from showhow.db.traces.libraries import Demonstration, find_version
 from showhow.fewshot_library.dpp import IntArray
 from showhow.fewshot_library.library import LoadedLibrary
 from showhow.fewshot_library.selection import SelectionConfig
 from showhow.guard.files import partial_path
 from showhow.option_fields import group, option
+from showhow.reasoners.withheld import list_withheld
 from showhow.runs.services import Services
 
 MAX_LISTED_UNUSED = 1000
@@ -63,17 +65,18 @@ class SelectionUsage:
         }
 
 
-def count_selections(
+def count_selections(  # noqa: PLR0913 - what is selected from, for what, and how
     library: LoadedLibrary,
     questions: Sequence[str],
     config: SelectionConfig,
     *,
     leave_out_itself: bool = False,
+    withheld: Sequence[Sequence[str]] | None = None,
     done: Callable[[int], None] = lambda _: None,
 ) -> SelectionUsage:
     """Select demonstrations for each question and count them; `done` gets the number of finished questions."""
     counts = np.zeros(len(library.demonstrations), np.int64)
-    selections = library.select_each(questions, config, leave_out_itself=leave_out_itself)
+    selections = library.select_each(questions, config, leave_out_itself=leave_out_itself, withheld=withheld)
     for finished, selected in enumerate(selections, start=1):
         counts[[pick.item for pick in selected.selection.picks]] += 1
         done(finished)
@@ -103,13 +106,19 @@ def compute_usage(services: Services, request: UsageRequest, done: Callable[[int
     """Compute and cache the report; `done` is called with the number of finished questions and their total."""
     file = _usage_path(services, request)
     version, library = services.open_library(request.library)
+    guard = request.selection_config.guard
     with services.database.read() as session:
-        texts = list_question_texts(session, _project_id(session, request.project))
+        project = session.get_one(Project, _project_id(session, request.project))
+        texts = list_question_texts(session, project.id)
+        golds = list_gold_answers(session, project.id)
+    context = None if guard == "question" else services.tool_context(project.world)
+    withheld = [list_withheld(guard, text, gold, context) for text, gold in zip(texts, golds, strict=True)]
     usage = count_selections(
         library,
         texts,
         request.selection_config,
         leave_out_itself=request.leave_out_itself,
+        withheld=withheld,
         done=lambda finished: done(finished, len(texts)),
     )
     scope = {"library": version.name, "number": version.number, "project": request.project}

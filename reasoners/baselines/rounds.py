@@ -19,6 +19,7 @@ from showhow.reasoners.base import (
     StepCompletion,
     Task,
 )
+from showhow.reasoners.baselines.phantomwiki import PHANTOMWIKI_TOOLS, load_exemplars
 from showhow.reasoners.baselines.single_call import CotSc, CotScOptions
 from showhow.reasoners.baselines.skills import (
     COT_RAG,
@@ -54,6 +55,7 @@ from showhow.reasoners.skills.values import (
     format_values,
 )
 from showhow.reasoners.sources import PassageQuestion, RetrievalQuery
+from showhow.tools.tool import Tool
 
 READER_CHOICES = {
     "on": "a call of its own answers from what was gathered, as published",
@@ -211,7 +213,14 @@ class _GatheredPassages:
 SHOTS_CHOICES = {
     "none": "no demonstration",
     "fixed": "the first k demonstrations of the library, the same for every question",
+    "phantomwiki": "ten fixed exemplars from a world of 25 people, as in PhantomWiki",
 }
+REACT_TOOLS = {
+    "offered": "the tools that are offered for the question",
+    "phantomwiki": "RetrieveArticle and Search over all articles, as in PhantomWiki",
+}
+PHANTOMWIKI_OBSERVATION_TOKENS = 4_000
+"""The token limit of an observation of PhantomWiki's tools, so that lists of titles stay whole."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,9 +228,11 @@ class ReactOptions:
     """The options of ReAct, which is HumanIQ's agent without a choice of demonstrations and without a response."""
 
     rounds: int = 7
-    """The most messages with calls of tools, as published; then it has to answer."""
+    """The most messages with calls of tools, 7 as published, 50 in PhantomWiki (section 4); then it has to answer."""
     shots: str = choice("none", SHOTS_CHOICES)
-    """The demonstrations in the prompt: none, fixed."""
+    """The demonstrations in the prompt: none, fixed, phantomwiki (section 4 of its paper)."""
+    tools: str = choice("offered", REACT_TOOLS)
+    """The tools: offered, phantomwiki (C.5 of its paper)."""
     k: int = 3
     """The number of fixed demonstrations."""
     sources: str = choice("both", SOURCE_CHOICES)
@@ -232,12 +243,19 @@ class ReactOptions:
     def __post_init__(self) -> None:
         check_positive(rounds=self.rounds)
         check_option("shots", self.shots, SHOTS_CHOICES)
+        check_option("tools", self.tools, REACT_TOOLS)
         _ = self.agent_options
 
     @property
     def agent_options(self) -> AgentOptions:
         """The options of the agent, whose last message is the answer, without a further call."""
-        return AgentOptions(k=self.k, sources=self.sources, form=self.form, response="none", own_answer=False)
+        agent = AgentOptions(k=self.k, sources=self.sources, form=self.form, response="none", own_answer=False)
+        return replace(agent, observation_tokens=PHANTOMWIKI_OBSERVATION_TOKENS) if self.own_tools else agent
+
+    @property
+    def own_tools(self) -> Sequence[Tool]:
+        """The tools that it brings, in place of those that are offered; none by default."""
+        return PHANTOMWIKI_TOOLS if self.tools == "phantomwiki" else ()
 
     def selection_config(self) -> SelectionConfig:
         """Select the first demonstrations of the library, or none."""
@@ -259,6 +277,8 @@ class React:
         """Run the agent; QuestionRefused after `rounds` messages without an answer."""
         if self.options.shots == "fixed" and not task.demonstrations:
             raise ReasonerError("ReAct with fixed shots needs a library; choose one, or shots=none.")
+        if self.options.shots == "phantomwiki":
+            task = replace(task, demonstrations=[exemplar.to_trace() for exemplar in load_exemplars()])
         agent = HumanIQ(self.options.agent_options, self.chat, rounds=self.options.rounds, after=self.after)
         return (yield from agent.solve(task))
 

@@ -21,10 +21,13 @@ from showhow.reasoners.base import (
     Task,
     fit_to_budget,
 )
+from showhow.reasoners.baselines.phantomwiki import load_exemplars
 from showhow.reasoners.baselines.skills import (
     COT_ANSWER,
     COT_RAG,
+    EXEMPLAR_CHOICES,
     IN_CONTEXT,
+    IN_CONTEXT_PLAIN,
     SOURCE_OPTIONS,
     AnswersT,
     ArticlesQuestion,
@@ -35,6 +38,7 @@ from showhow.reasoners.baselines.skills import (
 )
 from showhow.reasoners.humaniq.options import (
     DEFAULT_REPLY_TOKENS,
+    AgentOptionsError,
     check_option,
     check_positive,
     check_temperature,
@@ -42,11 +46,12 @@ from showhow.reasoners.humaniq.options import (
 )
 from showhow.reasoners.prompting.run_state import count_message_tokens
 from showhow.reasoners.retrieval import Retriever
-from showhow.reasoners.skills.skill import Skill, SkillCall, SkillResult, build_skill_messages
+from showhow.reasoners.skills.skill import Shot, Skill, SkillCall, SkillResult, build_skill_messages
 from showhow.reasoners.skills.values import (
     OWN_KNOWLEDGE,
     AnswersReply,
     AnswerValue,
+    ReasonedQuotingReply,
     ReasonedReply,
     SourcePassage,
     conclude,
@@ -186,12 +191,15 @@ class RagOptions:
     """The options of RAG."""
 
     articles: int = 4
-    """Articles or pages read after the search, which returns at most five."""
+    """Articles or pages read after the search, which returns at most five; 4 in PhantomWiki (C.2, C.4)."""
     source: str = choice("text", SOURCE_OPTIONS)
     """Where to search: text, web, graph, all."""
+    exemplars: str = choice("none", EXEMPLAR_CHOICES)
+    """The worked answers before the question, of CoT-RAG alone; PhantomWiki's are those of its CoT (C.4)."""
 
     def __post_init__(self) -> None:
         check_positive(articles=self.articles)
+        check_option("exemplars", self.exemplars, EXEMPLAR_CHOICES)
         check_option("source", self.source, SOURCE_OPTIONS)
 
 
@@ -209,7 +217,12 @@ class Rag:
         retriever = Retriever(task, self.options.articles)
         passages = yield from retriever.retrieve(sources, RetrievalQuery(task.question, ()), "retrieve", None)
         request = PassageQuestion(question=task.question, passages=passages)
-        result: SkillResult[AnswersReply] = yield SkillCall(self.skill, request, "answer")
+        # Shots have the form of the requests, and no passages of their own, as published.
+        shots = [
+            Shot(PassageQuestion(question=shot.request.question, passages=[]), shot.reply)
+            for shot in list_exemplar_shots(self.options.exemplars)
+        ]
+        result: SkillResult[AnswersReply] = yield SkillCall(self.skill, request, "answer", shots=shots)
         reply = require_answers(result, task.question, 1)
         conclusion = conclude_from_passages(reply, passages, reasons_of(reply))
         return FinalAnswer(conclusion.answers, details=conclusion.details, expected_model_calls=1)
@@ -225,10 +238,38 @@ def build_cot_rag(options: RagOptions) -> Rag:
     return Rag("cot-rag", COT_RAG, options)
 
 
+IN_CONTEXT_PROMPTING = {
+    "reasons": "the reply reasons before it answers, as PhantomWiki's CoT",
+    "zero-shot": "the reply is the answer alone, as PhantomWiki's zero-shot prompting",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class InContextOptions:
+    """The options of in-context prompting; PhantomWiki has both kinds (section 4)."""
+
+    prompting: str = choice("reasons", IN_CONTEXT_PROMPTING)
+    """Whether the reply has reasons: zero-shot in PhantomWiki's C.1, reasons in its C.3."""
+    exemplars: str = choice("none", EXEMPLAR_CHOICES)
+    """The worked answers before the question; PhantomWiki has ten with reasons (section 4, C.3)."""
+
+    def __post_init__(self) -> None:
+        check_option("prompting", self.prompting, IN_CONTEXT_PROMPTING)
+        check_option("exemplars", self.exemplars, EXEMPLAR_CHOICES)
+        if self.prompting == "zero-shot" and self.exemplars != "none":
+            raise AgentOptionsError("exemplars show reasons; choose the prompting reasons, or no exemplars")
+
+
+def list_exemplar_shots(exemplars: str) -> list[Shot[ArticlesQuestion, ReasonedQuotingReply]]:
+    """The exemplars of an option as answered requests."""
+    return [] if exemplars == "none" else [exemplar.to_shot() for exemplar in load_exemplars()]
+
+
 @dataclass(frozen=True, slots=True)
 class InContext:
     """All articles of the world in one prompt."""
 
+    options: InContextOptions = field(default_factory=InContextOptions)
     name: str = field(default="in-context", init=False)
 
     def solve(self, task: Task) -> ReasonerGenerator:
@@ -245,11 +286,19 @@ class InContext:
             SourcePassage(id=f"{opened.step_position}.{number}", source="text", title=article.title, text=article.text)
             for number, article in enumerate(listing.list_articles(count) if count else (), 1)
         ]
-        call = SkillCall(IN_CONTEXT, ArticlesQuestion(passages=passages, question=task.question), "answer")
+        skill: Skill[ArticlesQuestion, Any] = IN_CONTEXT
+        if is_plain := self.options.prompting == "zero-shot":
+            skill = IN_CONTEXT_PLAIN
+        request, shots = ArticlesQuestion(passages=passages, question=task.question), self.options.exemplars
+        call = SkillCall(skill, request, "answer", shots=list_exemplar_shots(shots))
         self._check_window(task, count, count_message_tokens(build_skill_messages(call)))
-        result: SkillResult[ReasonedReply] = yield call
+        result: SkillResult[AnswersReply] = yield call
         reply = require_answers(result, task.question, 1)
-        conclusion = conclude_from_passages(reply, passages, reply.reasons)
+        if is_plain:
+            # The reply names no articles, and every one was before it.
+            conclusion = conclude(reply.answers, (), {passage.source for passage in passages})
+        else:
+            conclusion = conclude_from_passages(reply, passages, reasons_of(reply))
         return FinalAnswer(conclusion.answers, details=conclusion.details, expected_model_calls=1)
 
     def _check_window(self, task: Task, articles: int, tokens: int) -> None:

@@ -26,6 +26,11 @@ SOURCE_OPTIONS = {
     ALL_SOURCES: "every source whose tools are offered",
 }
 """The values of the option `source` with a description."""
+EXEMPLAR_CHOICES = {
+    "none": "no exemplar",
+    "phantomwiki": "ten fixed ones from a world of 25 people, as in PhantomWiki",
+}
+"""The values of the option `exemplars` with a description."""
 _PACKAGE = "showhow.reasoners.baselines"
 ReplyT = TypeVar("ReplyT", bound=BaseModel)
 AnswersT = TypeVar("AnswersT", bound=AnswersReply)
@@ -142,6 +147,15 @@ IN_CONTEXT: Skill[ArticlesQuestion, ReasonedQuotingReply] = Skill(
     _PACKAGE,
     ArticlesQuestion,
     ReasonedQuotingReply,
+    lambda request, reply: check_answers(reply, request.passages),
+)
+IN_CONTEXT_PLAIN: Skill[ArticlesQuestion, AnswersReply] = Skill(
+    "in_context_plain",
+    1,
+    "I answer from all articles.",
+    _PACKAGE,
+    ArticlesQuestion,
+    AnswersReply,
     lambda request, reply: check_answers(reply, request.passages),
 )
 SELF_ASK: Skill[SelfAskRequest, SelfAskReply] = Skill(

@@ -21,6 +21,8 @@ FUSION_NAME = "fusion"
 PIPELINE_SOURCES = ("text", "graph")
 ANSWER_NODES = {"text": "text answer", "graph": "graph answer"}
 """The node of the step that ends a pipeline; the node of its other steps begins with the source."""
+PUBLISHED_TOOLS = {"text": ("wikisearch", "read"), "graph": ("generateQuery", "runQuery", "getLabel")}
+"""The tools of the paper's pipelines (RQ4)."""
 _ANSWER_PREFIXES = {"text": "From text only: ", "graph": "From the graph only: "}
 
 
@@ -59,6 +61,11 @@ class LateFusion:
         source = options.sources
         own_steps = [step for step in task.prior_steps if _belongs_to(step, source)]
         restricted = restrict_to_sources(replace(task, prior_steps=own_steps), source)
+        if options.fusion_tools == "published":
+            tools = [tool for tool in restricted.tools if tool.name in PUBLISHED_TOOLS[source]]
+            if not tools:
+                raise ReasonerError(f"This pipeline needs {', '.join(PUBLISHED_TOOLS[source])}; none is offered here.")
+            restricted = replace(restricted, tools=tools)
         loop = ReActLoop(restricted, options, chat, after=after)
         answer, usage, failure = None, Usage(), ""
         try:

@@ -4,7 +4,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
 
-from showhow.fewshot_library.selection import SELECTION_MODES, SelectionConfig
+from showhow.fewshot_library.selection import (
+    DEFAULT_ALPHA,
+    DEFAULT_GAMMA,
+    GUARDS,
+    SELECTION_MODES,
+    SelectionConfig,
+    SelectionError,
+)
 from showhow.llm.profiles import DEFAULT_CONTEXT_WINDOW
 
 DEFAULT_REPLY_TOKENS = 1_500
@@ -37,6 +44,14 @@ OWN_KNOWLEDGE_OPTIONS = {
     "free": "the model may know it itself, as published",
 }
 """The values of the option `own` of methods that retrieve."""
+FINAL_DECISIONS = {
+    "settled": "the answer of the run; the model is asked only where the run has none and its sources disagree",
+    "weighed": "one request weighs the question, the model's own answer and the run's answer, as published",
+}
+FUSION_TOOLS = {
+    "all": "every tool of the source",
+    "published": "search and read of the articles; generateQuery, runQuery and getLabel of the graph, as published",
+}
 MERGE_STRATEGIES = {"random": "a random one of the two answers", "model": "the model merges both answers"}
 OPTION_CHOICES: dict[str, Mapping[str, str]] = {
     "selection": SELECTION_DESCRIPTIONS,
@@ -44,7 +59,10 @@ OPTION_CHOICES: dict[str, Mapping[str, str]] = {
     "sources": SOURCE_CHOICES,
     "form": PROMPT_FORMATS,
     "response": RESPONSE_STYLES,
+    "final": FINAL_DECISIONS,
     "merge": MERGE_STRATEGIES,
+    "fusion_tools": FUSION_TOOLS,
+    "guard": GUARDS,
 }
 """The options of AgentOptions with fixed choices: for each option, its values with a description."""
 
@@ -97,19 +115,37 @@ def check_temperature(temperature: float) -> None:
 
 @dataclass(frozen=True, slots=True)
 class AgentOptions:
-    """The options of an agent, apart from its model."""
+    """The options of an agent, apart from its model; those that the paper of HumanIQ has name its section."""
 
     selection: str = "dpp"
+    """How demonstrations are selected (section 2); random and the single criteria are those of RQ5."""
     k: int = 3
-    """The number of demonstrations; ignored if `selection` is "one" or "none"."""
+    """The number of demonstrations, 3 as published; ignored if `selection` is "one" or "none" (RQ5)."""
+    alpha: float = DEFAULT_ALPHA
+    """The weight of relevance in the DPP, which the paper does not tell."""
+    gamma: float = DEFAULT_GAMMA
+    """How fast similarity falls with the distance of actions in the DPP, which the paper does not tell."""
+    exchange: bool = True
+    """Exchange picks while that raises the determinant; the published search is greedy alone (section 2)."""
+    guard: str = "answers"
+    """The demonstrations that evaluations leave out; the paper leaves out none, since its libraries are of training
+    questions (section 3)."""
     pipeline: str = "dynamic"
+    """Whether the model chooses its tools (section 2), or the order is fixed (RQ6)."""
     sources: str = "both"
+    """The tools to offer by their sources."""
     form: str = "auto"
+    """The form of the prompt; the paper's thoughts, actions and observations are in both."""
     response: str = "short"
+    """The style of the final response, short for benchmarks and normal for readers (section 3, RQ2)."""
+    final: str = "settled"
+    """How the final answer is decided; weighed is the paper's final response generation (section 3)."""
     own_answer: bool = True
-    """Also ask the model without tools, as a further source for the final response."""
+    """Also ask the model without tools, as a further source for the final response (section 3)."""
     merge: str = "model"
-    """How late fusion merges the answers of its two pipelines."""
+    """How late fusion merges the answers of its two pipelines; both ways are those of RQ4."""
+    fusion_tools: str = "all"
+    """The tools of late fusion's pipelines; the paper's are those of RQ4."""
     context_tokens: int | None = None
     """The context window to use, including the reply; None for that of the model."""
     reply_tokens: int | None = None
@@ -126,6 +162,10 @@ class AgentOptions:
                 raise AgentOptionsError(f"there is no {name} {getattr(self, name)!r}; choose one of {', '.join(known)}")
         if self.k < 0:
             raise AgentOptionsError(f"k is {self.k}; it must be 0 or more")
+        try:
+            self.selection_config().check()
+        except SelectionError as error:
+            raise AgentOptionsError(str(error)) from error
         if min(self.reply_tokens or 1, self.observation_tokens) < 1 or self.prompt_tokens < 1:
             raise AgentOptionsError(
                 f"a context of {self.context_tokens} tokens with {self.reply_tokens or DEFAULT_REPLY_TOKENS} for the "
@@ -158,7 +198,15 @@ class AgentOptions:
         """Return how demonstrations are selected."""
         k = {"one": 1, "none": 0}.get(self.selection, self.k)
         mode = "dpp" if self.selection in ("one", "none") else self.selection
-        return SelectionConfig(k=k, mode=mode, seed=self.seed)
+        return SelectionConfig(
+            k=k,
+            mode=mode,
+            alpha=self.alpha,
+            gamma=self.gamma,
+            exchange=self.exchange,
+            seed=self.seed,
+            guard=self.guard,
+        )
 
     @property
     def compared_sources(self) -> tuple[str, ...]:

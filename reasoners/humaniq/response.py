@@ -1,7 +1,8 @@
 """The final response: the answer of the run, or the written response with links to the steps that it cites.
 
 A short response is the answer of the run, without a further call. The model is asked to decide only if the run has no
-answer of its own and its sources disagree, as in late fusion.
+answer of its own and its sources disagree, as in late fusion. With final=weighed one request always decides, as the
+paper's final response generation does: it gets the question, the model's own answer and the run with its answer.
 """
 
 import re
@@ -145,7 +146,8 @@ class ResponseWriter:
             own_answer, call_usage, failure = self._ask_without_tools()
             answers, usage = replace(answers, answer_model=own_answer), usage + call_usage
             details |= {"own_answer_failed": failure} if failure else {}
-        must_decide = _needs_decision(answers)
+        workflow, weighs = answers.final_answer, self.options.final == "weighed"
+        must_decide = weighs or _needs_decision(answers)
         candidates = (answers.final_answer, answers.answer_text, answers.answer_graph, answers.answer_model)
         answers = replace(answers, final_answer=next(filter(None, candidates), ""))
         if not answers.final_answer:
@@ -159,7 +161,7 @@ class ResponseWriter:
         if self.options.response == "normal" or (must_decide and self.options.response == "short"):
             try:
                 answers, response_details, call_usage = self._write_response(
-                    answers, agreement, evidence, must_decide=must_decide
+                    answers, agreement, evidence, must_decide=must_decide, workflow=workflow
                 )
             except (ChatError, PromptTooLong) as error:
                 # The answer is known; only the written response is missing, and the trace stores why.
@@ -198,10 +200,10 @@ class ResponseWriter:
         return measure_agreement({source: answer_by_source[source] for source in self.options.compared_sources})
 
     def _write_response(
-        self, answers: TraceAnswers, agreement: Agreement, evidence: Sequence[Step], *, must_decide: bool
+        self, answers: TraceAnswers, agreement: Agreement, evidence: Sequence[Step], *, must_decide: bool, workflow: str
     ) -> tuple[TraceAnswers, dict[str, Any], Usage]:
         observed = [step for step in evidence if step.observation is not None]
-        message = self._build_message(answers, agreement, observed, must_decide=must_decide)
+        message = self._build_message(answers, agreement, observed, must_decide=must_decide, workflow=workflow)
         reply = self.chat.with_purpose("response").ask([message], on_text=self.task.on_text)
         text = split_reasoning(reply.text)[1]
         if reply.stopped == "length" or not text:
@@ -213,7 +215,9 @@ class ResponseWriter:
             return answers, details, reply.usage
         before, *rest = _RESPONSE_LABEL.split(text)
         if must_decide:
-            chosen = find_chosen_answer(before, [*filter(None, (answers.answer_text, answers.answer_graph))])
+            candidates = [answers.answer_text, answers.answer_graph]
+            candidates += [answers.answer_model, workflow] if self.options.final == "weighed" else []
+            chosen = find_chosen_answer(before, [*filter(None, candidates)])
             if chosen is not None and len(chosen) <= MAX_SHORT_ANSWER_CHARS:
                 answers = replace(answers, final_answer=chosen)
         if self.options.response == "short":
@@ -232,7 +236,7 @@ class ResponseWriter:
         return answers, details, reply.usage
 
     def _build_message(
-        self, answers: TraceAnswers, agreement: Agreement, observed: Sequence[Step], *, must_decide: bool
+        self, answers: TraceAnswers, agreement: Agreement, observed: Sequence[Step], *, must_decide: bool, workflow: str
     ) -> Message:
         """Build the request; if it is too long, truncate observations, the oldest first, then leave them out."""
         token_limit = self.options.prompt_tokens
@@ -254,6 +258,8 @@ class ResponseWriter:
                 agreement=_to_single_line(agreement.summary),
                 hedge=_to_single_line(agreement.hedge),
                 decide=must_decide,
+                weigh=self.options.final == "weighed",
+                workflow=_to_single_line(" ".join(filter(None, (answers.final_thought, workflow)))) if workflow else "",
                 style=self.options.response,
             )
             if count_message_tokens([Message("user", text)]) <= token_limit:

@@ -11,8 +11,9 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
-from showhow.db.models import Step
+from showhow.db.models import GENERATED_REASONER, Step
 from showhow.db.questions.answer_formats import AnswerFormat, AnswerKind
+from showhow.db.traces.libraries import HUMAN, PEOPLE
 from showhow.db.traces.trace_record import TraceRecord
 from showhow.db.types import load_json
 from showhow.db.unanswerable import read_unanswerable
@@ -36,6 +37,7 @@ from showhow.reasoners.prompting.tool_declarations import UNANSWERABLE_NAME
 from showhow.tools.tool import EncodeFunction, Tool
 
 render_prompt = PromptTemplates("showhow.reasoners.prompting")
+GENERATED, OTHERS = "generated", "others"
 _DONE = "done"
 """What is written as the final answer where none is asked for, as the prompt says (prompts/react.jinja)."""
 
@@ -52,6 +54,8 @@ class PromptExample:
     """The answer and the lines of the sources; None for the question that the run is working on."""
     finish: Mapping[str, Any] | None = None
     """The arguments of the call of finish that gives the same answer."""
+    author: str = OTHERS
+    """Who made it: people, generated (from the facts of a world), or others."""
 
 
 def build_example(record: TraceRecord, tools: Collection[str] | None, sources: str = "both") -> PromptExample:
@@ -64,7 +68,10 @@ def build_example(record: TraceRecord, tools: Collection[str] | None, sources: s
     if final_answer is not None and _answer_kind(record) == AnswerKind.NONE:
         final_answer = _DONE
     finish = _finish_arguments(record, steps, sources) if final_answer is not None else None
-    return PromptExample(record.question.full_text, steps, record.trace.final_thought or "", final_answer, finish)
+    trace = record.trace
+    is_generated = trace.result.generated or trace.reasoner == GENERATED_REASONER
+    author = GENERATED if is_generated else PEOPLE if trace.reasoner == HUMAN else OTHERS
+    return PromptExample(record.question.full_text, steps, trace.final_thought or "", final_answer, finish, author)
 
 
 def _finish_arguments(record: TraceRecord, steps: Sequence[Step], sources: str) -> dict[str, Any]:
@@ -154,6 +161,12 @@ class PromptParts:
     sources: str
     instruction: str = ""
     """The instruction for the next step, if the model is not free to choose."""
+
+    @property
+    def demonstrated_by(self) -> str:
+        """Who made the demonstrations; others also where not all of them have the same author."""
+        authors = {demonstration.author for demonstration in self.demonstrations}
+        return authors.pop() if len(authors) == 1 else OTHERS
 
 
 class PromptTooLong(ReasonerError):

@@ -73,6 +73,7 @@ class ChatFormat:
                 has_sources=has_sources(parts.tools),
                 sources=parts.sources,
                 demonstrations=len(parts.demonstrations),
+                demonstrated_by=parts.demonstrated_by,
                 finish=finish_name(tool.name for tool in parts.tools),
                 max_calls=MAX_CALLS_PER_REPLY,
             )

@@ -63,6 +63,7 @@ class ReActFormat:
             sources=parts.sources,
             tools=parts.tools,
             demonstrations=self._cached_texts,
+            demonstrated_by=parts.demonstrated_by,
         )
         transcript = format_transcript(_convert_example(parts.example))
         cue = f"({parts.instruction})\n" if parts.instruction else ""

@@ -156,6 +156,19 @@ def test_a_table_is_downloaded_and_a_run_opens_from_it(page: Page, home: Showhow
     expect(page.get_by_role("heading", name="atomr with default:1").first).to_be_visible()
 
 
+@pytest.mark.parametrize(("title", "by"), [("Difficulty", "difficulty"), ("Source", "source")])
+def test_scores_by_groups_are_those_of_the_command_line(page: Page, home: Showhow, title: str, by: str):
+    ids = list_runs(home)
+    cora = Comparer(page, home.url, "cora")
+    cora.compare(runs=",".join(ids[run] for run in RUNS))
+    cora.choose_option("Scores by", title)
+    assert cora.query()["by"] == by
+    table = json.loads(home.run("compare", *(ids[run] for run in RUNS), "--by", by, "--format", "json"))
+    shown = [row[:3] for row in cora.rows(f"Scores by {title.casefold()}")]
+    assert shown == [[row["run"], row["group"], str(row["questions"])] for row in table]
+    assert len(shown) >= 6
+
+
 def test_what_is_missing_is_said_with_what_to_do(page: Page, home: Showhow):
     cora = Comparer(page, home.url, "cora")
     cora.compare(EMPTY)

@@ -32,6 +32,42 @@ def test_a_question_of_the_library_selects_its_own_demonstration_unless_it_is_ex
         assert demonstration not in others.demonstrations
 
 
+@pytest.mark.parametrize("mode", ["random", "sample"])
+def test_draws_differ_by_question_and_repeat_by_seed(library, demonstrations, mode):
+    questions = [demonstration.question for demonstration in demonstrations[:12]]
+
+    def draw(seed):
+        config = SelectionConfig(mode=mode, seed=seed, gamma=6.0)
+        return [
+            frozenset(pick.item for pick in chosen.selection.picks) for chosen in library.select_each(questions, config)
+        ]
+
+    assert len({*draw(0)}) > 8
+    assert draw(0) == draw(0) != draw(1)
+    # A question draws the same alone as among others.
+    alone = library.select(questions[5], SelectionConfig(mode=mode, gamma=6.0))
+    assert frozenset(pick.item for pick in alone.selection.picks) == draw(0)[5]
+
+
+@pytest.mark.parametrize("mode", SELECTION_MODES)
+def test_no_selected_demonstration_shows_what_is_withheld(demonstrations, encoder, mode):
+    def read(ids):
+        # What no question tells: the observations of every third trace.
+        return ["the hidden town" if places[key] % 3 == 0 else "nothing" for key in ids]
+
+    places = {demonstration.trace_id: place for place, demonstration in enumerate(demonstrations)}
+    library = LoadedLibrary.load(demonstrations, encoder, read_texts=read)
+    asked = demonstrations[1]
+    word = asked.question.split()[-1].strip("?")
+    config = SelectionConfig(mode=mode, k=5, gamma=6.0)
+    chosen = library.select(asked.question, config, withheld=["Hidden Town", word])
+    assert len(chosen.demonstrations) == 5
+    assert not [pick for pick in chosen.demonstrations if places[pick.trace_id] % 3 == 0]
+    assert not [pick for pick in chosen.demonstrations if word.casefold() in pick.question.casefold().split()]
+    if mode != "sample":
+        assert library.select(asked.question, config, withheld=["nothing", "the hidden town"]).demonstrations == []
+
+
 @pytest.mark.parametrize("words", [1, 400])
 def test_a_task_leaves_out_the_demonstrations_with_its_text_and_its_attachments(
     demonstrations, encoder, tmp_path, words

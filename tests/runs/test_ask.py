@@ -371,7 +371,7 @@ def test_a_resumed_replay_keeps_the_limit_of_its_own_reasoner():
         "in-context": 20,
         "self-ask": 2_000,
         "ircot": 2_000,
-        "react": 20,
+        "react": 2_000,
         "react-cot-sc": 2_000,
         "cot-sc-react": 2_000,
         "probtree": 2_000,

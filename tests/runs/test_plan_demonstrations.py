@@ -16,7 +16,7 @@ from showhow.evaluation.datasets import read_questions
 from showhow.evaluation.scoring.gold_demonstrations import make_world_gold_traces
 from showhow.fewshot_library.formats import find_writer, read_traces, readable_formats, writable_formats
 from showhow.fewshot_library.formats.format import TraceExport
-from showhow.fewshot_library.library import FreezeOptions, LeakageError
+from showhow.fewshot_library.library import FreezeOptions, LeakageError, shows_any
 from showhow.fiction.generator.build import generate_world
 from showhow.fiction.questions.question_file import QUESTIONS_FILE, QuestionFile, QuestionFilter
 from showhow.fiction.universe.options import GenerationOptions
@@ -24,7 +24,8 @@ from showhow.oracles.gold_traces.traces import build_question
 from showhow.reasoners.atomr.skills import PLAN, PlanReply, PlanRequest, check_plan
 from showhow.reasoners.registry import REASONERS
 from showhow.reasoners.skills.skill import list_shots
-from showhow.runs.preparation import build_reasoner, find_entry, prepare_task
+from showhow.reasoners.withheld import list_withheld, write_shown_text
+from showhow.runs.preparation import build_reasoner, find_entry, prepare_task, warn_of_tested_world
 from showhow.runs.recorders import MemoryRecorder
 from showhow.runs.runner import run_reasoner
 from showhow.runs.services import Services
@@ -67,6 +68,16 @@ def services(tmp_path_factory: pytest.TempPathFactory, server: ModelServer) -> I
     built.close()
 
 
+def test_a_library_of_the_tested_world_is_named_in_one_sentence(services: Services):
+    spec = RunSpec(reasoner="humaniq", library="plans")
+    warning = warn_of_tested_world(services, spec, "shown")
+    assert warning is not None
+    assert warning.startswith("the library plans:1 has demonstrations from the world shown, which is asked about")
+    assert warn_of_tested_world(services, spec, "asked") is None
+    assert warn_of_tested_world(services, spec.replace(options={"k": 0}), "shown") is None
+    assert warn_of_tested_world(services, RunSpec(reasoner="direct", library="plans"), "shown") is None
+
+
 @pytest.fixture(scope="module")
 def question(services: Services) -> Question:
     file = world_folder(services.settings.worlds_folder, "asked") / QUESTIONS_FILE
@@ -103,6 +114,37 @@ def test_the_dpp_prefers_plans_of_different_shapes(services: Services, question:
             for shot in list_shots(PLAN, [load_trace(session, pick.trace_id) for pick in picks])
         ]
     assert len(set(shapes)) == 4
+
+
+@pytest.mark.parametrize("guard", ["question", "entities", "answers"])
+def test_an_evaluation_leaves_out_what_its_guard_names_and_the_default_is_the_strictest(services: Services, guard: str):
+    """The library is of the world that is asked about."""
+    home = world_folder(services.settings.worlds_folder, "shown")
+    tested = Project(name="shown", world="shown")
+    records = list(read_questions(home / QUESTIONS_FILE, "jsonl"))
+    given_away = {"entities": 0, "answers": 0}
+    for position, record in enumerate(records[12:40], 1):
+        question = build_question(record, tested, position)
+        spec = RunSpec(reasoner="humaniq", options={"guard": guard}, library="plans")
+        shown = [
+            write_shown_text(trace) for trace in prepare_task(services, question, tested, spec).task.demonstrations
+        ]
+        context = services.tool_context("shown")
+        for name in given_away:
+            withheld = list_withheld(name, question.text, question.gold_answers, context)
+            given_away[name] += any(shows_any(text, withheld) for text in shown)
+    expected = {"question": (True, True), "entities": (False, True), "answers": (False, False)}
+    assert (given_away["entities"] > 0, given_away["answers"] > 0) == expected[guard]
+    assert REASONERS["humaniq"].selection_config({}).guard == "answers"
+    # Whoever asks is shown what there is.
+    asked = prepare_task(
+        services,
+        build_question(records[12], tested, 1),
+        tested,
+        RunSpec(reasoner="humaniq", library="plans"),
+        is_evaluated=False,
+    )
+    assert asked.task.demonstrations
 
 
 @pytest.mark.parametrize("method", ["humaniq", "replay"])

@@ -32,6 +32,7 @@ from showhow.fewshot_library.formats.few_shot_prompt import write_prompt_message
 from showhow.fewshot_library.library import LoadedLibrary, SelectedDemonstrations, list_actions
 from showhow.fewshot_library.selection import SelectionError
 from showhow.fewshot_library.sequence_similarity import SequenceMap, build_sequence_map
+from showhow.reasoners.withheld import list_withheld
 from showhow.runs.services import Services
 from showhow.worlds.source import SourceError
 
@@ -174,7 +175,12 @@ def show_selection_console(library: SelectedLibrary) -> None:
     try:
         opened = open_selected_library(library)
         with st.spinner("Selecting …"):
-            selected = opened.select(question.strip(), options.config, leave_out_itself=options.leave_out_itself)
+            selected = opened.select(
+                question.strip(),
+                options.config,
+                leave_out_itself=options.leave_out_itself,
+                withheld=list_withheld(options.config.guard, question),
+            )
     except (SelectionError, SourceError, StoreError) as error:
         st.error(format_sentence(str(error)))
         return

@@ -60,6 +60,7 @@ def test_refused_questions_are_counted_by_kind_and_by_reason(home: Path, tmp_pat
     options = ("--world", "town", "--reasoner", "replay", "--limit", "12")
     done = evaluate(copy, *options, "--json")
     assert done.returncode == 0, done.stderr
+    assert done.stderr.count("has demonstrations from the world town, which is asked about") == 1
     summary = json.loads(done.stdout)
     assert (summary["questions"], summary["failed"]) == (12, 0)
     assert summary["refused"] == 12 - summary["answered"] > 0

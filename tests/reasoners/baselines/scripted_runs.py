@@ -84,7 +84,9 @@ def run_baseline(
         # Only in-context looks at the model's window, and calls no tool.
         own_context = replace(context, chat=chat) if name == "in-context" else context
         responder = ModelResponder(chat)
+        parsed = REASONERS[name].parse_options(options or {})
         tools = [tool for tool in available_tools(context.world) if tool.name in more.get("tools", {tool.name})]
+        tools = [*REASONERS[name].bring_tools(parsed)] or tools
         task = Task(
             QUESTION,
             own_context,
@@ -94,7 +96,6 @@ def run_baseline(
             gold_type=more.get("gold_type"),
         )
         build = BUILD_WITH_CHAT.get(name)
-        parsed = REASONERS[name].parse_options(options or {})
         reasoner = make_reasoner(name, options) if build is None else build(parsed, chat)
         control = RunControl(more.get("limits", RunLimits(steps=300)), concurrency=more.get("concurrency", 8))
         outcome = run_reasoner(reasoner, task, recorder, control)

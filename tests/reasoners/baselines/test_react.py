@@ -1,6 +1,7 @@
 """ReAct alone and joined with CoT-SC, end to end with a scripted model: prompts, limits, handover, resumed runs."""
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -8,12 +9,14 @@ import pytest
 from showhow.db.models import Step
 from showhow.fewshot_library.selection import CandidatePool, select_demonstrations
 from showhow.fewshot_library.sequence_similarity import encode_actions
+from showhow.reasoners.baselines.phantomwiki import load_exemplars, search_articles
 from showhow.reasoners.baselines.rounds import HANDOVER_NODE
 from showhow.reasoners.humaniq.options import AgentOptionsError
 from showhow.reasoners.registry import REASONERS, make_reasoner
 from showhow.tools.tool import ToolContext
+from showhow.worlds.source import Article
 from tests.reasoners.baselines.scripted_runs import BaselineRun, answers, run_baseline, says
-from tests.reasoners.fleet import recorded
+from tests.reasoners.fleet import fleet, recorded
 from tests.servers.model import Request, Says
 
 GoldenComparison = Callable[[str, str], None]
@@ -192,3 +195,37 @@ def test_a_run_that_ended_anywhere_continues_and_asks_nothing_again(
         assert done.answers.final_answer == whole.answers.final_answer
         assert len(done.requests) == len(whole.requests) - asked_samples - asked_rounds
         assert [(step.node, step.tool) for step in done.steps] == [(step.node, step.tool) for step in whole.steps]
+
+
+ARTICLES = [
+    Says("I search.\nAction: Search\nAction Input: sea star"),
+    Says("I retrieve.\nAction: RetrieveArticle\nAction Input: ada lund"),
+    Says("I retrieve.\nAction: RetrieveArticle\nAction Input: Ada"),
+    Says("She was born there.\nFinal Answer: Gullhaven"),
+]
+
+
+def test_phantomwikis_react_has_two_tools_over_all_articles_ten_exemplars_and_fifty_rounds(ships: ToolContext) -> None:
+    options = REASONERS["react"].apply_preset("published", {})
+    assert options["rounds"] == 50
+    done = run_baseline("react", ships, ARTICLES, options)
+    assert (done.answers.final_answer, done.tools) == ("Gullhaven", ["Search", "RetrieveArticle", "RetrieveArticle"])
+    searched, retrieved, missed = done.steps
+    text = ships.world.text
+    assert text is not None
+    having = [article.title for article in text.list_articles(7) if "sea star" in article.text.casefold()]
+    assert (searched.data or {})["titles"] == having
+    assert len(having) > 1
+    assert retrieved.observation == text.article("Ada Lund").text
+    assert (missed.observation, missed.error_kind) == (None, "not found")
+    system = done.requests[0].body["messages"][0]["content"]
+    assert [system.count(f"Question: {exemplar.question}") for exemplar in load_exemplars()] == [1] * 10
+    assert "wikisearch" not in system
+
+
+def test_a_search_of_all_articles_returns_every_title_however_many(tmp_path: Path) -> None:
+    town = [Article(f"Person {number:04}", (f"Person {number:04} is a ferry pilot.",)) for number in range(1_200)]
+    context = fleet(tmp_path, "town", town)
+    observation = search_articles(context, " Ferry Pilot ")
+    assert sorted(observation.data["titles"]) == [article.title for article in town]
+    assert search_articles(context, "checkers (draughts)").data["titles"] == []

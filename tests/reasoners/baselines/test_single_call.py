@@ -1,12 +1,14 @@
 """Baselines with one call, end to end with a scripted model: prompts, answers, votes, refusals, bad replies."""
 
+import json
 from collections.abc import Callable
 
 import pytest
 
-from showhow.reasoners.baselines.single_call import vote_over_sets
+from showhow.reasoners.baselines.phantomwiki import load_exemplars
+from showhow.reasoners.baselines.single_call import InContextOptions, vote_over_sets
 from showhow.reasoners.humaniq.options import AgentOptionsError
-from showhow.reasoners.registry import make_reasoner
+from showhow.reasoners.registry import REASONERS, make_reasoner
 from showhow.reasoners.skills.values import AnswersReply, AnswerValue
 from showhow.tools.tool import ToolContext
 from tests.reasoners.baselines.scripted_runs import QUESTION, answers, passage_id, read_request, run_baseline, says
@@ -180,6 +182,38 @@ def test_all_articles_are_in_the_prompt_and_the_answer_cites_the_step_that_read_
     assert sorted(titles) == ["Ada Lund", "Blue Wave", "Bo Reed", "Cy Holm", "Grey Seal", "Low Tide", "Sea Star"]
     assert (done.tools, done.outcome.calls["model_calls_expected"]) == ([], 1)
     matches_golden("in-context", done.prompts)
+
+
+def test_zero_shot_in_context_asks_for_the_answer_alone(ships: ToolContext) -> None:
+    options = REASONERS["in-context"].apply_preset("published", {})
+    done = run_baseline("in-context", ships, [Says('{"answers": [{"text": "Gullhaven"}]}')], options)
+    assert (done.answers.final_answer, done.answers.answer_text) == ("Gullhaven", "Gullhaven")
+    (request,) = done.requests
+    system, user = request.body["messages"]
+    assert "Add no reasons" in system["content"]
+    assert len(json.loads(user["content"])["passages"]) == 7
+
+
+@pytest.mark.parametrize(("name", "preset"), [("in-context", "published-cot"), ("cot-rag", "published")])
+def test_chains_of_thought_have_ten_fixed_exemplars_before_the_question(
+    ships: ToolContext, name: str, preset: str
+) -> None:
+    options = REASONERS[name].apply_preset(preset, {})
+    reply = says(reasons=REASONS, **answers("Gullhaven"))
+    (request,) = run_baseline(name, ships, [reply], options).requests
+    _, *shots, last = request.body["messages"]
+    assert [message["role"] for message in shots] == ["user", "assistant"] * 10
+    assert [json.loads(shot["content"])["question"] for shot in shots[::2]] == [e.question for e in load_exemplars()]
+    for shot in shots[1::2]:
+        shown = json.loads(shot["content"])
+        assert shown["reasons"].endswith(".")
+        assert shown["answers"]
+    assert json.loads(last["content"])["question"] == QUESTION
+
+
+def test_exemplars_with_reasons_do_not_go_with_answers_alone() -> None:
+    with pytest.raises(AgentOptionsError, match="choose the prompting reasons, or no exemplars"):
+        InContextOptions(prompting="zero-shot", exemplars="phantomwiki")
 
 
 @pytest.mark.parametrize("window", [150, 1_600], ids=["by their number", "by their text"])

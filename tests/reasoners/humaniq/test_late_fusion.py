@@ -4,6 +4,7 @@ import pytest
 
 from showhow.reasoners.humaniq.late_fusion import LateFusion
 from showhow.reasoners.humaniq.options import AgentOptions
+from showhow.reasoners.registry import REASONERS
 from tests.fixtures.town import Town
 from tests.reasoners.agents import TOOLS_BY_SOURCE, ask
 from tests.servers.model import Says
@@ -32,6 +33,18 @@ def test_the_pipelines_have_separate_tools_and_prompts(town: Town) -> None:
     assert run.answer == "Cora"
     assert run.outcome.details["agreement"]["state"] == "conflict"
     assert run.outcome.usage["calls"] == 6
+
+
+def test_the_published_pipelines_have_three_tools_for_the_graph_and_two_for_the_articles(town: Town) -> None:
+    published = AgentOptions.from_mapping(dict(REASONERS["fusion"].presets["published"]))
+    script = [*TEXT, Says("Final Answer: Dora\nGraph says: Dora"), Says('{"answers": ["Eva"]}'), Says("Answer: Eva")]
+    run = ask(town.context, script, LateFusion(published))
+    offered = [set(request.tools) - {"finish"} for request in run.requests]
+    assert offered == [{"wikisearch", "read"}] * 2 + [{"generateQuery", "runQuery", "getLabel"}, set(), set()]
+    assert "The articles say: Cora\nThe graph says: Dora\nThe language model says without looking: Eva" in (
+        run.requests[-1].prompt
+    )
+    assert run.answer == "Eva"
 
 
 def test_the_random_merge_chooses_either_answer_and_repeats_its_choice(town: Town) -> None:

@@ -25,7 +25,10 @@ def test_options_round_trip_for_every_choice() -> None:
             {"selection": "best"},
             "there is no selection 'best'; choose one of dpp, relevance, diversity, random, one, none",
         ),
-        ({"sauces": "text"}, "there is no option 'sauces'; there are selection, k, pipeline"),
+        (
+            {"sauces": "text"},
+            "there is no option 'sauces'; there are selection, k, alpha, gamma, exchange, guard, pipeline",
+        ),
         ({"k": -1}, "k is -1"),
         ({"context_tokens": 1_000}, "leaves no room"),
     ],
@@ -48,6 +51,22 @@ def test_the_selection_option_maps_to_a_selection_config() -> None:
         "none": 0,
     }
     assert wishes["random"].seed == 7
+
+
+def test_the_weights_and_the_exchange_of_the_dpp_are_options_of_the_reasoner() -> None:
+    config = REASONERS["humaniq"].selection_config({"alpha": 5.0, "gamma": 0.5, "exchange": False, "guard": "entities"})
+    assert (config.alpha, config.gamma, config.exchange, config.guard) == (5.0, 0.5, False, "entities")
+    with pytest.raises(AgentOptionsError, match="alpha -1 and gamma 2 must lie between 0 and 100"):
+        AgentOptions(alpha=-1.0)
+
+
+@pytest.mark.parametrize("name", [name for name, entry in REASONERS.items() if entry.presets])
+def test_a_preset_has_options_that_the_reasoner_takes(name: str) -> None:
+    entry = REASONERS[name]
+    for preset in entry.presets:
+        options = entry.parse_options(entry.apply_preset(preset, {}))
+        assert entry.build(options).name == name
+        assert not entry.presets[preset].keys() & entry.hidden_options
 
 
 def test_the_compared_sources_follow_the_options() -> None:

@@ -53,6 +53,50 @@ def test_sources_that_disagree_leave_a_short_answer_to_the_run_that_saw_them(con
     assert run.outcome.details["agreement"]["state"] == "conflict"
 
 
+WEIGHED = AgentOptions(final="weighed")
+
+
+@pytest.mark.parametrize(
+    ("ending", "own", "weighed", "answer"),
+    [
+        (ends("Cora", "Dora", "Cora"), OWN, "Answer: Dora", "Dora"),
+        (ends("Cora", "Cora"), OWN, "Answer: Cora", "Cora"),
+        (ends("Cora", "none"), Says('{"known": true, "answers": ["Eva"]}'), "Answer: Eva", "Eva"),
+        (Says("Final Answer: unknown"), Says('{"known": true, "answers": ["Eva"]}'), "Eva", "Eva"),
+        (ends("Cora", "none"), Says('{"known": false, "answers": []}'), "**Final Answer:** Fay", "Fay"),
+    ],
+    ids=["a conflict", "all agree", "the memory alone", "no answer of the run", "another answer"],
+)
+def test_one_request_weighs_question_own_answer_and_the_run_whatever_they_say(
+    context: ToolContext, ending: Says, own: Says, weighed: str, answer: str
+) -> None:
+    run = ask(context, [LOOK, ending, own, Says(weighed)], HumanIQ(WEIGHED))
+    assert (run.answer, len(run.requests)) == (answer, 4)
+    prompt = run.requests[-1].prompt
+    assert len(run.requests[-1].body["messages"]) == 1
+    assert "Question: Who is the mother of Ada Reed?" in prompt
+    memory = re.search(r'"answers": \["(\w+)"', own.text)
+    assert f"The language model says without looking: {memory[1] if memory else 'none'}" in prompt
+    assert "[step 1] I look.\nwikisearch: Ada Reed\n" in prompt
+    final = re.search(r"Final Answer: (\w+)", ending.text)
+    assert final is not None
+    assert (f"The work on it ended with: So. {final[1]}" in prompt) is (final[1] != "unknown")
+
+
+def test_a_weighing_that_fails_leaves_the_answer_of_the_run_and_its_reason(context: ToolContext) -> None:
+    run = ask(context, [LOOK, ends("Cora", "Dora", "Cora"), OWN, Fails(400, "no")], HumanIQ(WEIGHED))
+    assert run.answer == "Cora"
+    assert run.outcome.details["response_error"]
+
+
+def test_a_weighed_response_may_be_a_few_sentences_with_links(context: ToolContext) -> None:
+    options = replace(WEIGHED, response="normal")
+    script = [LOOK, ends("Cora", "Dora", "Cora"), OWN, Says("Answer: Dora\nResponse: It is Dora [step 1].")]
+    run = ask(context, script, HumanIQ(options))
+    assert run.answer == "Dora"
+    assert run.outcome.details["response"].endswith("It is Dora [step 1].")
+
+
 def test_a_normal_response_links_steps_and_opens_with_the_hedge(context: ToolContext) -> None:
     reply = "Response: It is Cora [step 1]. She is a baker [step 8].\nShe lives in Gullhaven."
     run = ask(context, [LOOK, ends("Cora", "none"), Says("Answer: Dora"), Says(reply)], HumanIQ(NORMAL))

@@ -1,6 +1,8 @@
 """Prompt templates with their variables, and golden files of prompts in both formats."""
 
 import re
+from copy import copy
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -29,12 +31,15 @@ VALUES = {
     "max_calls": 4,
     "tools": [BUILT_IN_TOOLS["read"]],
     "demonstrations": ["Question: Who?\n"],
+    "demonstrated_by": "people",
     "tool": "read",
     "several": True,
     "question": QUESTION,
     "evidence": EVIDENCE,
     "fence": "===== 1 =====",
     "decide": True,
+    "weigh": True,
+    "workflow": "Her article says so. Cora Reed",
     "answer": "Cora Reed",
     "text": "Cora Reed",
     "graph": None,
@@ -88,12 +93,38 @@ def test_prompts_of_both_formats_equal_the_golden_files(form: ReActFormat | Chat
     assert shown(form.messages(MATERIAL)) == (GOLDEN / f"{form.name}.txt").read_text()
 
 
+@pytest.mark.parametrize("form", [ReActFormat(), ChatFormat()], ids=lambda form: form.name)
+@pytest.mark.parametrize(
+    ("reasoners", "words"),
+    [
+        (["human", "human"], "how people worked on "),
+        (["generated", "generated"], "generated work on "),
+        (["humaniq", "humaniq"], " work on "),
+        (["human", "generated"], " work on "),
+    ],
+    ids=["people", "generated", "a model", "both"],
+)
+def test_the_prompt_says_people_only_of_what_people_recorded(
+    form: ReActFormat | ChatFormat, reasoners: list[str], words: str
+) -> None:
+    demonstrations = []
+    for record, reasoner in zip((BURIED, PILOT), reasoners, strict=True):
+        trace = copy(record.trace)
+        trace.reasoner = reasoner
+        demonstrations.append(build_example(replace(record, trace=trace), None))
+    system = form.messages(replace(MATERIAL, demonstrations=tuple(demonstrations)))[0].text
+    assert words in system
+    assert ("people" in system.replace("how people worked on", "", words.count("people"))) is False
+    assert ("generated" in system) is ("generated" in words)
+
+
 @pytest.mark.parametrize(
     ("name", "choices"),
     [
-        ("response", {"style": "normal", "decide": False}),
-        ("response_merged", {"style": "normal", "decide": True}),
-        ("response_short", {"style": "short", "decide": True, "evidence": [], "own_asked": False}),
+        ("response", {"style": "normal", "decide": False, "weigh": False}),
+        ("response_merged", {"style": "normal", "decide": True, "weigh": False}),
+        ("response_short", {"style": "short", "decide": True, "weigh": False, "evidence": [], "own_asked": False}),
+        ("response_weighed", {"style": "short", "decide": True}),
     ],
 )
 def test_the_response_prompts_equal_their_golden_files(name: str, choices: dict[str, object]) -> None:
