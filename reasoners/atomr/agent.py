@@ -85,11 +85,13 @@ class AtomROptions:
     """Plans of other questions that the model is shown."""
     own: str = choice("never", OWN_KNOWLEDGE_CHOICES)
     """Whether the model's own knowledge may answer: never, fallback."""
+    skill_shots: int = 0
+    """Answered requests of other questions that each other skill is shown; the paper has them in its prompts."""
 
     def __post_init__(self) -> None:
         check_option("own", self.own, OWN_KNOWLEDGE_CHOICES)
         check_positive(passages=self.passages)
-        check_at_least(0, shots=self.shots)
+        check_at_least(0, shots=self.shots, skill_shots=self.skill_shots)
 
 
 @dataclass(slots=True)

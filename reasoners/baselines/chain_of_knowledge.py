@@ -33,7 +33,7 @@ from showhow.reasoners.baselines.skills import (
 )
 from showhow.reasoners.geek.agent import NOT_FOUND
 from showhow.reasoners.geek.skills import CONCLUDE, ConcludeReply, ExcavatedFact, StateRequest
-from showhow.reasoners.humaniq.options import AgentOptionsError, check_option, check_positive, choice
+from showhow.reasoners.humaniq.options import AgentOptionsError, check_at_least, check_option, check_positive, choice
 from showhow.reasoners.retrieval import Retriever
 from showhow.reasoners.skills.skill import Fallback, Skill, SkillCall, SkillResult
 from showhow.reasoners.skills.values import OWN_KNOWLEDGE, AnswersReply, SourcePassage, check_answers, conclude
@@ -58,10 +58,13 @@ class ChainOfKnowledgeOptions(CotScOptions):
     """Articles or pages read after a search."""
     own: str = choice("never", OWN_KNOWLEDGE_OPTIONS)
     """Whether the model's own knowledge may answer: never, free."""
+    skill_shots: int = 0
+    """Answered requests of other questions that each skill is shown."""
 
     def __post_init__(self) -> None:
         CotScOptions.__post_init__(self)
         check_positive(articles=self.articles)
+        check_at_least(0, skill_shots=self.skill_shots)
         check_option("own", self.own, OWN_KNOWLEDGE_OPTIONS)
         if not 0 < self.agreement <= 1:
             raise AgentOptionsError(f"agreement is {self.agreement}; it must be above 0 and at most 1")

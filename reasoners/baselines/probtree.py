@@ -41,7 +41,7 @@ from showhow.reasoners.geek.skills import (
     fill_numbers,
     list_references,
 )
-from showhow.reasoners.humaniq.options import check_option, check_positive, check_temperature, choice
+from showhow.reasoners.humaniq.options import check_at_least, check_option, check_positive, check_temperature, choice
 from showhow.reasoners.retrieval import Retriever
 from showhow.reasoners.skills.skill import Fallback, Skill, SkillCall, SkillResult
 from showhow.reasoners.skills.values import OWN_KNOWLEDGE, ReasonedReply, SourcePassage, conclude
@@ -71,9 +71,12 @@ class ProbTreeOptions:
     """Whether the model's own knowledge competes with the sources: never, free."""
     temperature: float = 0.7
     """The temperature of the samples where there are no log-probabilities."""
+    skill_shots: int = 0
+    """Answered requests of other questions that each skill is shown."""
 
     def __post_init__(self) -> None:
         check_positive(articles=self.articles)
+        check_at_least(0, skill_shots=self.skill_shots)
         check_option("source", self.source, SOURCE_OPTIONS)
         check_option("own", self.own, OWN_KNOWLEDGE_OPTIONS)
         check_temperature(self.temperature)

@@ -73,10 +73,12 @@ class GeekOptions:
     """Articles or pages read after a search; the paper reads ten paragraphs."""
     shots: int = DEFAULT_SHOTS
     """Decompositions of other questions that the model is shown before the first round."""
+    skill_shots: int = 0
+    """Answered requests of other questions that each other skill is shown; the paper trains on such ones."""
 
     def __post_init__(self) -> None:
         check_positive(rounds=self.rounds, explore=self.explore, passages=self.passages)
-        check_at_least(0, shots=self.shots)
+        check_at_least(0, shots=self.shots, skill_shots=self.skill_shots)
 
 
 @dataclass(frozen=True, slots=True)

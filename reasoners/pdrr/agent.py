@@ -103,10 +103,12 @@ class PdrrOptions:
 
     The default is the code that gave the published figures; one chain cannot give several answers.
     """
+    skill_shots: int = 0
+    """Answered requests of other questions that each other skill is shown; the paper has them in its prompts."""
 
     def __post_init__(self) -> None:
         check_positive(relations=self.relations, passages=self.passages, triples=self.triples, width=self.width)
-        check_at_least(0, shots=self.shots)
+        check_at_least(0, shots=self.shots, skill_shots=self.skill_shots)
         check_option("mode", self.mode, MODES)
         check_option("best_chain", self.best_chain, BEST_CHAIN_CHOICES)
 

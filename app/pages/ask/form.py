@@ -39,6 +39,7 @@ OPTION_LABELS = {
     "own": "Own knowledge",
     "k": "Demonstrations",
     "shots": "Plans shown as examples",
+    "skill_shots": "Examples of each other skill",
     "threshold": "Minimum confidence",
 }
 """Labels of options whose names do not say what they are."""
