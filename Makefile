@@ -77,6 +77,9 @@ rooms: $(VENV)/installed-dev links ## draw the picture of the rooms in ARCHITECT
 notebook: $(VENV)/installed-dev ## run the notebook of the documentation, and write its outputs and its page
 	@$(BIN)/python docs/run_notebook.py
 
+shots: $(VENV)/installed ## choose the bundled shots of skills anew, from gold traces
+	$(BIN)/python -m showhow.evaluation.scoring.bundled_shots
+
 screenshots: $(VENV)/installed-dev ## draw the pictures of the documentation anew, by doing what its pages say
 	SHOWHOW_DRAW_PICTURES=docs $(BIN)/pytest tests/browser/walks
 

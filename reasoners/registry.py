@@ -160,8 +160,15 @@ class ReasonerEntry:
 
     @property
     def uses_demonstrations(self) -> bool:
-        """Whether demonstrations are selected for it."""
-        return self.select is not _select_nothing
+        """Whether demonstrations or shots are selected for it."""
+        return self.select is not _select_nothing or "skill_shots" in self.option_names
+
+    def count_shots(self, options: Mapping[str, Any], skill: Skill[Any, Any]) -> int:
+        """How many answered requests of other questions the skill is shown where its call brings none."""
+        parsed = self.parse_options(options)
+        count: int = getattr(parsed, "skill_shots", 0)
+        # Where other skills are shown some, plans need no library either.
+        return parsed.shots if count and skill.shape is not None else count
 
     def find_skill(self, reference: str | None) -> Skill[Any, Any] | None:
         """The skill with this name and version, such as plan/1; None if the reasoner calls no such skill."""

@@ -148,7 +148,7 @@ def _check_correction(request: CorrectRationaleRequest, reply: CorrectedRational
 _PACKAGE = "showhow.reasoners.baselines"
 DRAFT_RATIONALES: Skill[BareQuestion, DraftReply] = Skill(
     "draft_rationales",
-    1,
+    2,
     "I draft a reasoning from my own knowledge.",
     _PACKAGE,
     BareQuestion,
@@ -157,7 +157,7 @@ DRAFT_RATIONALES: Skill[BareQuestion, DraftReply] = Skill(
 )
 NEXT_RATIONALE: Skill[NextRationaleRequest, NextRationaleReply] = Skill(
     "next_rationale",
-    1,
+    2,
     "I write the next rationale after the corrected ones.",
     _PACKAGE,
     NextRationaleRequest,
@@ -168,7 +168,7 @@ NEXT_RATIONALE: Skill[NextRationaleRequest, NextRationaleReply] = Skill(
 )
 CORRECT_RATIONALE: Skill[CorrectRationaleRequest, CorrectedRationaleReply] = Skill(
     "correct_rationale",
-    1,
+    2,
     "I correct the rationale by what was retrieved.",
     _PACKAGE,
     CorrectRationaleRequest,

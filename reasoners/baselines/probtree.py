@@ -164,7 +164,7 @@ def _list_tree_problems(question: str, reply: QuestionTreeReply) -> Iterator[str
 
 QUESTION_TREE: Skill[BareQuestion, QuestionTreeReply] = Skill(
     "question_tree",
-    1,
+    2,
     "I split the question into simpler ones.",
     "showhow.reasoners.baselines",
     BareQuestion,

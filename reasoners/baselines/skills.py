@@ -124,7 +124,7 @@ def _check_sentence(request: ReasonSentenceRequest, reply: ReasonSentenceReply) 
 
 COT_ANSWER: Skill[BareQuestion, ReasonedReply] = Skill(
     "cot_answer",
-    1,
+    2,
     "I reason from my own knowledge.",
     _PACKAGE,
     BareQuestion,
@@ -133,7 +133,7 @@ COT_ANSWER: Skill[BareQuestion, ReasonedReply] = Skill(
 )
 COT_RAG: Skill[PassageQuestion, ReasonedQuotingReply] = Skill(
     "cot_rag",
-    2,
+    3,
     "I reason from what was retrieved.",
     _PACKAGE,
     PassageQuestion,
