@@ -17,7 +17,7 @@ COVERAGE := .room_coverage
 # The tests start hundreds of processes, which would each compile the project anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: links help install run test test-changed test-all test-again test-long coverage check docs bench screenshots notebook rooms lock
+.PHONY: links help install run test test-changed test-all test-again test-long coverage check docs bench shots screenshots notebook rooms lock
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 

@@ -91,6 +91,10 @@ DEFAULT_PRESET = "showhow"
 """The preset of every reasoner that sets no option."""
 
 
+_PUBLISHED_SHOTS = {"skill_shots": 3}
+"""The published prompts of these baselines have examples, in one skill more than in another; three stand for them."""
+
+
 class UnknownReasoner(ValueError):
     """There is no reasoner with this name; the message lists the names."""
 
@@ -378,6 +382,7 @@ _ENTRIES = (
         needs="the tools that search a source",
         build=ProbTree,
         options=ProbTreeOptions,
+        presets={"published": {"own": "free", **_PUBLISHED_SHOTS}},
         default_step_limit=TREE_STEP_LIMIT,
         skills=(QUESTION_TREE, COT_ANSWER, COT_RAG, CONCLUDE),
     ),
@@ -389,6 +394,7 @@ _ENTRIES = (
         needs="the tools that search a source",
         build=ChainOfKnowledge,
         options=ChainOfKnowledgeOptions,
+        presets={"published": {"own": "free", **_PUBLISHED_SHOTS}},
         default_step_limit=TREE_STEP_LIMIT,
         skills=(DRAFT_RATIONALES, SELECT_SOURCES, NEXT_RATIONALE, CORRECT_RATIONALE, CONCLUDE),
     ),
@@ -400,6 +406,7 @@ _ENTRIES = (
         needs="the graph-step tools",
         build=Tog,
         options=TogOptions,
+        presets={"published": {"own": "fallback", **_PUBLISHED_SHOTS}},
         default_step_limit=TREE_STEP_LIMIT,
         skills=(TOPICS, SCORE_RELATIONS, SCORE_FACTS, ENOUGH, ANSWER_WALK, DIRECT_ANSWER),
     ),
@@ -411,6 +418,7 @@ _ENTRIES = (
         needs="the graph-step tools",
         build=Pog,
         options=PogOptions,
+        presets={"published": {"own": "fallback", **_PUBLISHED_SHOTS}},
         default_step_limit=TREE_STEP_LIMIT,
         skills=(OBJECTIVES, SCORE_RELATIONS, SCORE_FACTS, MEMORY, ENOUGH, REFLECT, ANSWER_WALK, DIRECT_ANSWER),
     ),
@@ -422,6 +430,7 @@ _ENTRIES = (
         needs="the graph-step tools, wikisearch and read",
         build=Tog2,
         options=Tog2Options,
+        presets={"published": {"samples": 5, "agreement": 0.8, **_PUBLISHED_SHOTS}},
         default_step_limit=TREE_STEP_LIMIT,
         skills=(COT_ANSWER, TOPICS, SCORE_RELATIONS, REASON_WALK),
     ),
@@ -433,6 +442,7 @@ _ENTRIES = (
         needs="the graph-step tools",
         build=StructGpt,
         options=StructGptOptions,
+        presets={"published": _PUBLISHED_SHOTS},
         default_step_limit=TREE_STEP_LIMIT,
         skills=(TOPICS, SCORE_RELATIONS, REASON_WALK),
     ),

@@ -27,11 +27,11 @@ from showhow.reasoners.humaniq.options import DEFAULT_REPLY_TOKENS
 from showhow.reasoners.prompting.run_state import count_message_tokens
 from showhow.reasoners.skills.skill import Shot, Skill, SkillCall, build_skill_messages
 
-MAX_POOL = 1_000
-"""Calls of a skill that are chosen from; the first of a library."""
+MAX_POOL = 300
+"""Calls of a skill that are chosen from, the first of a library: to encode one takes about 15 ms, once a version."""
 BUNDLED_SHOTS = "shots.jsonl"
 """One call a line, written by evaluation/scoring/bundled_shots.py."""
-_DESCRIBED_CHARACTERS = 300
+_DESCRIBED_CHARACTERS = 200
 """A request says first what is asked; what was retrieved follows, and says less about how it is answered."""
 _COMPARED_ITEMS = 3
 """The items of a list whose form is compared."""
