@@ -172,7 +172,7 @@ class ReasonerEntry:
         parsed = self.parse_options(options)
         count: int = getattr(parsed, "skill_shots", 0)
         # Where other skills are shown some, plans need no library either.
-        return parsed.shots if count and skill.shape is not None else count
+        return getattr(parsed, "shots", count) if count and skill.shape is not None else count
 
     def find_skill(self, reference: str | None) -> Skill[Any, Any] | None:
         """The skill with this name and version, such as plan/1; None if the reasoner calls no such skill."""

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from importlib.resources import files
 from typing import Any
 
 import pytest
@@ -88,6 +89,15 @@ def load_question(services: Services, project: Project, kind: str | None = None)
     return build_question(next(r for r in read_questions(file, "jsonl") if kind in (None, r.kind)), project, 1)
 
 
+def is_asked(skill: Skill[Any, Any], instructions: str, request: str) -> bool:
+    """Whether a request to the server is one of this skill."""
+    try:
+        call = SkillCall(skill, skill.request_type.model_validate_json(request), "any")
+    except ValueError:
+        return False
+    return build_skill_messages(call)[0].text == instructions
+
+
 def ask(
     services: Services, server: ModelServer, question: Question, project: Project, spec: RunSpec
 ) -> tuple[list[tuple[Skill[Any, Any], Mapping[str, Any], list[Shot[Any, Any]]]], MemoryRecorder]:
@@ -105,9 +115,7 @@ def ask(
     for request in server.requests:
         system, *shown, asked = request.body["messages"]
         skill = next(
-            skill
-            for skill in REASONERS[spec.reasoner].skills
-            if system["content"] == build_skill_messages(SkillCall(skill, OPERATE_REQUEST, "any"))[0].text
+            skill for skill in REASONERS[spec.reasoner].skills if is_asked(skill, system["content"], asked["content"])
         )
         shots = [
             Shot(
@@ -118,9 +126,6 @@ def ask(
         ]
         calls.append((skill, json.loads(asked["content"]), shots))
     return calls, recorder
-
-
-OPERATE_REQUEST = load_bundled_shots(OPERATE)[0].request
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -215,7 +220,7 @@ def test_every_skill_that_gold_traces_call_has_bundled_shots(name: str):
 @pytest.mark.parametrize("name", sorted(SKILLS))
 def test_the_worked_example_of_a_prompt_is_accepted(name: str):
     skill = SKILLS[name]
-    lines = build_skill_messages(SkillCall(skill, OPERATE_REQUEST, "any"))[0].text.splitlines()
+    lines = files(skill.package).joinpath("prompts", f"{name}.jinja").read_text(encoding="utf-8").splitlines()
     requests = [line.removeprefix("Request: ") for line in lines if line.startswith("Request: ")]
     replies = [line.removeprefix("Reply: ") for line in lines if line.startswith("Reply: ")]
     assert len(requests) == len(replies)
