@@ -142,7 +142,7 @@ COT_RAG: Skill[PassageQuestion, ReasonedQuotingReply] = Skill(
 )
 IN_CONTEXT: Skill[ArticlesQuestion, ReasonedQuotingReply] = Skill(
     "in_context",
-    2,
+    3,
     "I reason from all articles.",
     _PACKAGE,
     ArticlesQuestion,
@@ -151,7 +151,7 @@ IN_CONTEXT: Skill[ArticlesQuestion, ReasonedQuotingReply] = Skill(
 )
 SELF_ASK: Skill[SelfAskRequest, SelfAskReply] = Skill(
     "self_ask",
-    1,
+    2,
     "I ask the next follow-up, or answer.",
     _PACKAGE,
     SelfAskRequest,
@@ -160,7 +160,7 @@ SELF_ASK: Skill[SelfAskRequest, SelfAskReply] = Skill(
 )
 REASON_SENTENCE: Skill[ReasonSentenceRequest, ReasonSentenceReply] = Skill(
     "reason_sentence",
-    1,
+    2,
     "I write the next sentence of my reasoning.",
     _PACKAGE,
     ReasonSentenceRequest,
