@@ -52,16 +52,28 @@ class ShotPool:
         texts = [describe_request(shot.request) for shot in self.shots]
         rows = encode(texts) if file is None else load_or_encode(file, encode.name, texts, encode)
         self._pool = CandidatePool(rows, encode_actions([list_form(skill, shot) for shot in self.shots]))
+        self._skill = skill
+        self._instructions = [write_instructions(skill, shot.request) for shot in self.shots]
 
     def choose(self, request: BaseModel, count: int, left_out: Collection[UUID] = ()) -> tuple[Shot[Any, Any], ...]:
-        """At most `count` shots for a request: none of these traces, and none that asks the same."""
+        """At most `count` shots with the request's instructions; none is of these traces, and none asks the same."""
         if not self.shots:
             return ()
         row = self._encode([describe_request(request)])[0]
         same = set(np.flatnonzero(self._pool.embeddings @ row > SAME_QUESTION_COSINE).tolist())
-        hidden = same | {item for item, shot in enumerate(self.shots) if shot.trace_id in left_out}
+        instructions = write_instructions(self._skill, request)
+        hidden = same | {
+            item
+            for item, shot in enumerate(self.shots)
+            if shot.trace_id in left_out or self._instructions[item] != instructions
+        }
         config = SelectionConfig(k=min(count, len(self.shots) - len(hidden)), left_out=frozenset(hidden))
         return tuple(self.shots[pick.item] for pick in select_demonstrations(self._pool, row, config).picks)
+
+
+def write_instructions(skill: Skill[Any, Any], request: BaseModel) -> str:
+    """The instructions of a request; a skill may have several, as its options say."""
+    return build_skill_messages(SkillCall(skill, request, ""))[0].text
 
 
 def describe_request(request: BaseModel) -> str:

@@ -1,6 +1,7 @@
 """Writes reasoners/shots.jsonl: calls of every skill in gold traces of two small worlds; `make shots` runs it.
 
-In one world each fact is in one source, in the other all facts are in all, as methods that only walk graphs need it.
+Every method answers with each of its presets, whose instructions may differ. In one world each fact is in one source,
+in the other all facts are in all, as methods that only walk graphs need it.
 """
 
 import json
@@ -16,7 +17,7 @@ from showhow.fiction.questions.question_file import QUESTIONS_FILE, QuestionFile
 from showhow.fiction.universe.options import GenerationOptions
 from showhow.reasoners import shots
 from showhow.reasoners.registry import REASONERS
-from showhow.reasoners.shots import BUNDLED_SHOTS, list_form
+from showhow.reasoners.shots import BUNDLED_SHOTS, list_form, write_instructions
 from showhow.reasoners.skills.skill import Shot, Skill, read_shot
 from showhow.runs.services import Services
 from showhow.settings import Settings
@@ -50,14 +51,23 @@ def _list_lines(services: Services, home: Path) -> Iterator[dict[str, Any]]:
         for row in map(file.load_row, file.select(QuestionFilter())):
             of_kinds.setdefault(row["kind"], []).append(row)
         rows = [row for kind in of_kinds.values() for row in kind[:QUESTIONS_OF_KIND]]
-        for entry in REASONERS.values():
-            for record in make_world_gold_traces(services, world, rows, entry.name) if entry.skills else ():
+        ways = [
+            (entry.name, options)
+            for entry in REASONERS.values()
+            for options in ({}, *entry.presets.values())
+            if entry.skills
+        ]
+        for name, chosen in ways:
+            for record in make_world_gold_traces(services, world, rows, name, chosen):
                 for step in record.steps if record.trace.status == "approved" else ():
                     if step.skill not in (None, SPAN_SKILL) and not (step.data or {}).get("fallback"):
                         shot = read_shot(skills[str(step.skill)], step)
                         calls[str(step.skill)] += [] if shot is None else [shot]
     for reference, skill in sorted(skills.items()):
-        for shot in _choose(skill, calls[reference]):
+        by_instructions: dict[str, list[Shot[Any, Any]]] = {}
+        for shot in calls[reference]:
+            by_instructions.setdefault(write_instructions(skill, shot.request), []).append(shot)
+        for shot in (shot for group in by_instructions.values() for shot in _choose(skill, group)):
             documents = (model.model_dump(mode="json", exclude_none=True) for model in (shot.request, shot.reply))
             yield dict(zip(("skill", "request", "reply"), (skill.name, *documents), strict=True))
 
@@ -65,7 +75,9 @@ def _list_lines(services: Services, home: Path) -> Iterator[dict[str, Any]]:
 def _choose(skill: Skill[Any, Any], calls: list[Shot[Any, Any]]) -> list[Shot[Any, Any]]:
     """The shortest calls, first one of each form."""
     by_length = sorted({shot.request.model_dump_json(): shot for shot in calls}.items(), key=lambda item: len(item[0]))
-    firsts, others, forms = [], [], set()
+    firsts: list[Shot[Any, Any]] = []
+    others: list[Shot[Any, Any]] = []
+    forms: set[tuple[str, ...]] = set()
     for text, shot in by_length:
         form = tuple(list_form(skill, shot))
         if len(text) <= MAX_CHARACTERS:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from showhow.db.models import SPAN_SKILL, Project, Question
-from showhow.db.run_spec import RunSpec
+from showhow.db.run_spec import RunLimits, RunSpec
 from showhow.db.storage.merge import merge_trace
 from showhow.db.traces.libraries import DemonstrationFilter
 from showhow.evaluation.datasets import read_questions
@@ -29,7 +29,7 @@ from showhow.reasoners.shots import ShotPool, fit_shots, list_form, load_bundled
 from showhow.reasoners.skills.skill import Shot, Skill, SkillCall, build_skill_messages
 from showhow.runs.preparation import build_reasoner, prepare_task
 from showhow.runs.recorders import MemoryRecorder
-from showhow.runs.runner import run_reasoner
+from showhow.runs.runner import RunControl, run_reasoner
 from showhow.runs.services import Services
 from showhow.settings import Settings
 from showhow.worlds.folder import world_folder
@@ -110,7 +110,7 @@ def ask(
     server.requests.clear()
     recorder = MemoryRecorder()
     prepared = prepare_task(services, question, project, spec)
-    outcome = run_reasoner(build_reasoner(spec), prepared.task, recorder)
+    outcome = run_reasoner(build_reasoner(spec), prepared.task, recorder, RunControl(RunLimits(steps=None)))
     assert outcome.ending == "answered", outcome.failure
     calls = []
     for request in server.requests:
