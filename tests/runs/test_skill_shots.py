@@ -18,6 +18,8 @@ from showhow.fewshot_library.library import FreezeOptions
 from showhow.fiction.generator.build import generate_world
 from showhow.fiction.questions.question_file import QUESTIONS_FILE, QuestionFile, QuestionFilter
 from showhow.fiction.universe.options import GenerationOptions
+from showhow.llm.client import build_chat_client
+from showhow.llm.types import ModelProfile
 from showhow.oracles.gold_traces.traces import build_question, open_gold_world
 from showhow.oracles.reasoning import GoldReasoning
 from showhow.oracles.skills import OracleResponder
@@ -100,17 +102,25 @@ def is_asked(skill: Skill[Any, Any], instructions: str, request: str) -> bool:
 
 
 def ask(
-    services: Services, server: ModelServer, question: Question, project: Project, spec: RunSpec
+    services: Services,
+    server: ModelServer,
+    question: Question,
+    spec: RunSpec,
+    window: int | None = None,
 ) -> tuple[list[tuple[Skill[Any, Any], Mapping[str, Any], list[Shot[Any, Any]]]], MemoryRecorder]:
     """Each call that the server got: the skill, the request and the shots before it; and the record of the run."""
+    project = next(project for project in (ASKED, ANY) if project.id == question.project_id)
     gold = open_gold_world(services, project.world)
     MODEL.gold = GoldModel(
         OracleResponder(GoldReasoning(gold, question.text, question.details)), REASONERS[spec.reasoner].skills
     )
     server.requests.clear()
     recorder = MemoryRecorder()
-    prepared = prepare_task(services, question, project, spec)
-    outcome = run_reasoner(build_reasoner(spec), prepared.task, recorder, RunControl(RunLimits(steps=None)))
+    task = prepare_task(services, question, project, spec).task
+    if window is not None:
+        profile = ModelProfile("scripted", server.url, context_window=window, reply_limit=window // 4)
+        task = replace(task, context=replace(task.context, chat=build_chat_client(profile)))
+    outcome = run_reasoner(build_reasoner(spec), task, recorder, RunControl(RunLimits(steps=None)))
     assert outcome.ending == "answered", outcome.failure
     calls = []
     for request in server.requests:
@@ -137,7 +147,7 @@ def test_every_call_of_a_run_is_shown_answered_requests_of_its_skill(
 ):
     question = load_question(services, ASKED)
     spec = RunSpec(reasoner=method, options={"skill_shots": 2, "shots": 1}, library="gold")
-    calls, recorder = ask(services, server, question, ASKED, spec)
+    calls, recorder = ask(services, server, question, spec)
     assert len(calls) >= 3
     for skill, asked, shots in calls:
         assert len(shots) == (1 if skill.shape is not None else 2), skill.name
@@ -151,11 +161,9 @@ def test_every_call_of_a_run_is_shown_answered_requests_of_its_skill(
 
 def test_without_the_option_a_skill_is_shown_none(services: Services, server: ModelServer):
     question = load_question(services, ASKED)
-    calls, recorder = ask(services, server, question, ASKED, RunSpec(reasoner="pdrr", options={}, library="gold"))
+    calls, recorder = ask(services, server, question, RunSpec(reasoner="pdrr", options={}, library="gold"))
     assert {skill.name for skill, _, shots in calls if shots} == {"triples"}
-    calls, recorder = ask(
-        services, server, question, ASKED, RunSpec(reasoner="pdrr", options={"shots": 0}, library="gold")
-    )
+    calls, recorder = ask(services, server, question, RunSpec(reasoner="pdrr", options={"shots": 0}, library="gold"))
     assert not [skill for skill, _, shots in calls if shots]
     assert not [step for step in recorder.steps if step.data and "shots" in step.data]
 
@@ -165,9 +173,7 @@ def test_a_question_that_is_asked_is_in_no_shot(services: Services, server: Mode
     shown = services.open_library("gold")[1].demonstrations
     own = {str(row.trace_id) for row in shown if row.question == question.text}
     assert len(own) == len(METHODS)
-    _, recorder = ask(
-        services, server, question, ANY, RunSpec(reasoner="geek", options={"skill_shots": 9}, library="gold")
-    )
+    _, recorder = ask(services, server, question, RunSpec(reasoner="geek", options={"skill_shots": 9}, library="gold"))
     stored = {shot["trace"] for step in recorder.steps for shot in (step.data or {}).get("shots", ())}
     assert stored
     assert not stored & own
@@ -183,7 +189,20 @@ def test_the_same_request_is_no_shot_and_the_forms_of_the_shots_differ(services:
     assert len(pool.choose(shots[0].request, 100)) == len(shots) - 1
 
 
-def test_a_small_context_window_drops_shots_before_anything_else(services: Services):
+def test_a_window_of_4096_tokens_has_room_for_fewer_shots_and_the_same_requests(
+    services: Services, server: ModelServer
+):
+    question, spec = load_question(services, ASKED), RunSpec("geek", {"skill_shots": 40}, library="gold")
+    wide, _ = ask(services, server, question, spec, 128_000)
+    narrow, _ = ask(services, server, question, spec, 4_096)
+    sizes = [len(json.dumps(request.body["messages"], ensure_ascii=False)) // 3 for request in server.requests]
+    assert sorted(str(asked) for _, asked, _ in wide) == sorted(str(asked) for _, asked, _ in narrow)
+    assert sum(len(shots) for *_, shots in narrow) < sum(len(shots) for *_, shots in wide)
+    assert all(shots for *_, shots in narrow)
+    assert max(sizes) < 4_096 - 1_024
+
+
+def test_a_small_context_window_drops_the_last_shots_first(services: Services):
     shots = load_bundled_shots(OPERATE)
     call = SkillCall(OPERATE, shots[0].request, "any", shots=shots * 4)
     profile = services.model_profile(None)
@@ -192,13 +211,13 @@ def test_a_small_context_window_drops_shots_before_anything_else(services: Servi
     assert 0 < len(fitted.shots) < len(call.shots)
     assert fitted.shots == call.shots[: len(fitted.shots)]
     assert count_message_tokens(build_skill_messages(fitted)) <= 2_048
-    assert fit_shots(call, replace(profile, context_window=500, reply_limit=100)).shots == ()
+    assert not fit_shots(call, replace(profile, context_window=500, reply_limit=100)).shots
     assert fit_shots(call, replace(profile, context_window=100_000)).shots == call.shots
 
 
 def test_skills_have_shots_where_the_library_has_none(services: Services, server: ModelServer):
     question = load_question(services, ASKED)
-    calls, recorder = ask(services, server, question, ASKED, RunSpec(reasoner="atomr", options={"skill_shots": 2}))
+    calls, recorder = ask(services, server, question, RunSpec(reasoner="atomr", options={"skill_shots": 2}))
     assert {len(shots) for skill, _, shots in calls if skill.shape is None} == {2}
     assert {len(shots) for skill, _, shots in calls if skill.shape is not None} == {3}
     assert {} in [shot for step in recorder.steps for shot in (step.data or {}).get("shots", ())]
