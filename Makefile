@@ -17,7 +17,7 @@ COVERAGE := .room_coverage
 # The tests start hundreds of processes, which would each compile the project anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: links help install run test test-changed test-all test-again test-long coverage check docs bench screenshots notebook rooms lock
+.PHONY: links help install run test test-changed test-all test-again test-long coverage check docs bench shots screenshots notebook rooms lock
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
@@ -76,6 +76,9 @@ rooms: $(VENV)/installed-dev links ## draw the picture of the rooms in ARCHITECT
 
 notebook: $(VENV)/installed-dev ## run the notebook of the documentation, and write its outputs and its page
 	@$(BIN)/python docs/run_notebook.py
+
+shots: $(VENV)/installed ## choose the bundled shots of skills anew, from gold traces
+	$(BIN)/python -m showhow.evaluation.scoring.bundled_shots
 
 screenshots: $(VENV)/installed-dev ## draw the pictures of the documentation anew, by doing what its pages say
 	SHOWHOW_DRAW_PICTURES=docs $(BIN)/pytest tests/browser/walks

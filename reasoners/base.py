@@ -37,7 +37,7 @@ from showhow.db.traces.recording import NewStep, StepResult, TraceAnswers
 from showhow.db.traces.trace_record import TraceRecord
 from showhow.reasoners.answers.dates_and_numbers import DateNotation, write_date
 from showhow.reasoners.answers.extraction import join_answers
-from showhow.reasoners.skills.skill import Responder, SkillCall, SkillResult
+from showhow.reasoners.skills.skill import Responder, Shot, SkillCall, SkillResult
 from showhow.tools.tool import Tool, ToolContext, ToolResult
 from showhow.worlds.source import ErrorKind
 
@@ -179,6 +179,8 @@ class Task:
     """The notation in which the runner stores answers that are dates; None leaves them as they were given."""
     gold_type: str | None = None
     """The type that the data set gives the question; only for options that ask for it."""
+    choose_shots: Callable[[SkillCall[Any, Any]], Sequence[Shot[Any, Any]]] | None = None
+    """Chooses the shots of calls of skills that bring none; None for no shots."""
     budget: Callable[[], CallBudget] = CallBudget
     """Tells what the run may still spend: limits of tokens and money as calls of the size so far."""
 

@@ -101,6 +101,10 @@ DEFAULT_PRESET = "showhow"
 """The preset of every reasoner that sets no option."""
 
 
+_PUBLISHED_SHOTS = {"skill_shots": 3}
+"""The published prompts of these baselines have examples, in one skill more than in another; three stand for them."""
+
+
 class UnknownReasoner(ValueError):
     """There is no reasoner with this name; the message lists the names."""
 
@@ -172,8 +176,15 @@ class ReasonerEntry:
 
     @property
     def uses_demonstrations(self) -> bool:
-        """Whether demonstrations are selected for it."""
-        return self.select is not _select_nothing
+        """Whether demonstrations or shots are selected for it."""
+        return self.select is not _select_nothing or "skill_shots" in self.option_names
+
+    def count_shots(self, options: Mapping[str, Any], skill: Skill[Any, Any]) -> int:
+        """How many answered requests of other questions the skill is shown where its call brings none."""
+        parsed = self.parse_options(options)
+        count: int = getattr(parsed, "skill_shots", 0)
+        # Where other skills are shown some, plans need no library either.
+        return getattr(parsed, "shots", count) if count and skill.shape is not None else count
 
     def find_skill(self, reference: str | None) -> Skill[Any, Any] | None:
         """The skill with this name and version, such as plan/1; None if the reasoner calls no such skill."""
@@ -445,6 +456,7 @@ _ENTRIES = (
         needs="the tools that search a source",
         build=ProbTree,
         options=ProbTreeOptions,
+        presets={"published": {"own": "free", **_PUBLISHED_SHOTS}},
         default_step_limit=TREE_STEP_LIMIT,
         skills=(QUESTION_TREE, COT_ANSWER, COT_RAG, CONCLUDE),
     ),
@@ -456,6 +468,7 @@ _ENTRIES = (
         needs="the tools that search a source",
         build=ChainOfKnowledge,
         options=ChainOfKnowledgeOptions,
+        presets={"published": {"own": "free", **_PUBLISHED_SHOTS}},
         default_step_limit=TREE_STEP_LIMIT,
         skills=(DRAFT_RATIONALES, SELECT_SOURCES, NEXT_RATIONALE, CORRECT_RATIONALE, CONCLUDE),
     ),
@@ -467,6 +480,7 @@ _ENTRIES = (
         needs="the graph-step tools",
         build=Tog,
         options=TogOptions,
+        presets={"published": {"own": "fallback", **_PUBLISHED_SHOTS}},
         default_step_limit=TREE_STEP_LIMIT,
         skills=(TOPICS, SCORE_RELATIONS, SCORE_FACTS, ENOUGH, ANSWER_WALK, DIRECT_ANSWER),
     ),
@@ -478,6 +492,7 @@ _ENTRIES = (
         needs="the graph-step tools",
         build=Pog,
         options=PogOptions,
+        presets={"published": {"own": "fallback", **_PUBLISHED_SHOTS}},
         default_step_limit=TREE_STEP_LIMIT,
         skills=(OBJECTIVES, SCORE_RELATIONS, SCORE_FACTS, MEMORY, ENOUGH, REFLECT, ANSWER_WALK, DIRECT_ANSWER),
     ),
@@ -489,6 +504,7 @@ _ENTRIES = (
         needs="the graph-step tools, wikisearch and read",
         build=Tog2,
         options=Tog2Options,
+        presets={"published": {"samples": 5, "agreement": 0.8, **_PUBLISHED_SHOTS}},
         default_step_limit=TREE_STEP_LIMIT,
         skills=(COT_ANSWER, TOPICS, SCORE_RELATIONS, REASON_WALK),
     ),
@@ -500,6 +516,7 @@ _ENTRIES = (
         needs="the graph-step tools",
         build=StructGpt,
         options=StructGptOptions,
+        presets={"published": _PUBLISHED_SHOTS},
         default_step_limit=TREE_STEP_LIMIT,
         skills=(TOPICS, SCORE_RELATIONS, REASON_WALK),
     ),

@@ -78,7 +78,7 @@ def _select_all(request: SelectSourcesRequest) -> SelectSourcesReply:
 
 SELECT_SOURCES: Skill[SelectSourcesRequest, SelectSourcesReply] = Skill(
     name="select_sources",
-    version=1,
+    version=2,
     description="I choose where to look.",
     package="showhow.reasoners.skills",
     request_type=SelectSourcesRequest,
@@ -233,7 +233,7 @@ def _check_passage_answers(request: PassageQuestion, reply: AnswersReply) -> str
 
 DIRECT_RAG: Skill[PassageQuestion, QuotingReply] = Skill(
     name="direct_rag",
-    version=2,
+    version=3,
     description="I answer from what was retrieved.",
     package="showhow.reasoners.skills",
     request_type=PassageQuestion,
@@ -255,7 +255,7 @@ def _check_bare_answers(_request: Any, reply: AnswersReply) -> str | None:
 
 DIRECT_ANSWER: Skill[BareQuestion, AnswersReply] = Skill(
     name="direct_answer",
-    version=1,
+    version=2,
     description="I answer from my own knowledge.",
     package="showhow.reasoners.skills",
     request_type=BareQuestion,

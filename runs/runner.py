@@ -36,6 +36,7 @@ from showhow.reasoners.base import (
     Task,
     to_step_result,
 )
+from showhow.reasoners.shots import fit_shots
 from showhow.reasoners.skills.skill import (
     ModelResponder,
     Skill,
@@ -412,8 +413,13 @@ class _RunDriver:
             raise ReasonerError(
                 "This reasoner needs a language model: add a profile on the Settings page, or use the reasoner replay."
             )
+        choose, chat = self._task.choose_shots, self._task.context.chat
+        if choose is not None and not call.shots:
+            call = replace(call, shots=choose(call))
+        if chat is not None:
+            call = fit_shots(call, chat.profile)
         with working_on_step(step.id):
-            return answer_skill_call(self._responder, call, self._meter.begin_retry)
+            return replace(answer_skill_call(self._responder, call, self._meter.begin_retry), shots=call.shots)
 
     def _complete_job(self, job: _Job, result: ToolResult | SkillResult[Any]) -> ToolResult | SkillResult[Any]:
         """Store and count the result of a job, unless its step was finished before; return it with its step."""

@@ -392,6 +392,7 @@ def list_step_marks(step: Step) -> list[str]:
         *([f"fallback: {data['fallback']}"] if data.get("fallback") else []),
         *([f"written by {data['written_by']}"] if data.get("written_by") else []),
         *([f"asked {calls} times"] if calls > 1 else []),
+        *([f"shown {len(data['shots'])} examples"] if data.get("shots") else []),
         *([] if step.finished_at else ["not finished"]),
     ]
 

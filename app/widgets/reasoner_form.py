@@ -19,6 +19,7 @@ OPTION_LABELS = {
     "k": "Demonstrations",
     "seed": "Random seed",
     "shots": "Plans shown as examples",
+    "skill_shots": "Examples of each other skill",
     "source_rule": "Sources of an operation",
     "source_time": "Sources are chosen",
     "combine": "Earlier answers are combined",

@@ -284,8 +284,8 @@ def load_demonstrations(session: Session, library_id: UUID) -> list[Demonstratio
     )
 
 
-def load_skill_steps(session: Session, library_id: UUID, skill: str) -> dict[UUID, Step]:
-    """The first finished step with this skill of each trace of the version that has one, by the trace's id."""
+def load_skill_steps(session: Session, library_id: UUID, skill: str, limit: int | None = None) -> list[Step]:
+    """The finished steps with this skill in the traces of the version, trace by trace."""
     chosen = (
         select(Step)
         .join(LibraryItem, LibraryItem.trace_id == Step.trace_id)
@@ -295,9 +295,10 @@ def load_skill_steps(session: Session, library_id: UUID, skill: str) -> dict[UUI
             Step.finished_at.is_not(None),
             Step.removed_at.is_(None),
         )
-        .order_by(Step.trace_id, Step.position.desc())
+        .order_by(Step.trace_id, Step.position)
+        .limit(limit)
     )
-    return {step.trace_id: step for step in session.scalars(chosen)}
+    return list(session.scalars(chosen))
 
 
 def list_split_questions(session: Session, split: str) -> list[tuple[UUID, str]]:

@@ -1,6 +1,6 @@
 """Gold traces as demonstrations: of a world's questions, as a person or a reasoner answers them; a varied choice."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -31,7 +31,11 @@ def make_world_gold_trace(services: Services, world: str, row: dict[str, Any]) -
 
 
 def make_world_gold_traces(
-    services: Services, world: str, rows: Iterable[dict[str, Any]], reasoner: str | None = None
+    services: Services,
+    world: str,
+    rows: Iterable[dict[str, Any]],
+    reasoner: str | None = None,
+    options: Mapping[str, Any] | None = None,
 ) -> Iterator[TraceRecord]:
     """Yield the gold trace of each question: as a person would find the answer, or as a reasoner with gold skills."""
     gold, project = open_gold_world(services, world), Project(name=world, world=world)
@@ -41,7 +45,7 @@ def make_world_gold_traces(
         if reasoner is None:
             yield make_gold_trace(record, gold, project, position)
         else:
-            yield make_reasoner_gold_trace(record, gold, project, position, reasoner)
+            yield make_reasoner_gold_trace(record, gold, project, position, reasoner, options)
 
 
 def check_gold_skills(reasoner: str) -> None:
@@ -51,8 +55,13 @@ def check_gold_skills(reasoner: str) -> None:
         raise ReasonerError(f"The reasoner {reasoner} has no skills with gold replies; choose one of {names}.")
 
 
-def make_reasoner_gold_trace(
-    record: QuestionRecord, world: GoldWorld, project: Project, position: int, reasoner: str
+def make_reasoner_gold_trace(  # noqa: PLR0913, PLR0917 - a question at its place, and who answers it
+    record: QuestionRecord,
+    world: GoldWorld,
+    project: Project,
+    position: int,
+    reasoner: str,
+    options: Mapping[str, Any] | None = None,
 ) -> TraceRecord:
     """The trace of a reasoner whose skills reply with the gold reasoning; failed unless it has the gold answers."""
     question, run, recorder = build_question(record, project, position), world.run, MemoryRecorder()
@@ -67,7 +76,9 @@ def make_reasoner_gold_trace(
     oracle = OracleResponder(GoldReasoning(world, question.text, question.details))
     tools = available_tools(world.context.world)
     task = Task(question.text, world.context, tools, responder=oracle)
-    outcome = run_reasoner(make_reasoner(reasoner), task, recorder, RunControl(RunLimits(steps=None, seconds=None)))
+    outcome = run_reasoner(
+        make_reasoner(reasoner, options), task, recorder, RunControl(RunLimits(steps=None, seconds=None))
+    )
     scores = score_outcome(question, outcome).scores
     trace.submitted_at = utc_now()
     if outcome.answers is None or scores is None or scores["f1"] < 1:

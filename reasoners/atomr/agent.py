@@ -132,12 +132,15 @@ class AtomROptions:
     """How many things of a set are looked up one by one; 0 for every one, as in the paper."""
     second_look: str = choice("wider", LOOK_CHOICES)
     """What is done where the sources do not tell: wider, none."""
+    """Whether the model's own knowledge may answer: never, fallback."""
+    skill_shots: int = 0
+    """Answered requests of other questions that each other skill is shown; the paper has them in its prompts."""
 
     def __post_init__(self) -> None:
         for name, choices in _CHOICES.items():
             check_option(name, getattr(self, name), choices)
         check_positive(passages=self.passages)
-        check_at_least(0, shots=self.shots, most_things=self.most_things)
+        check_at_least(0, shots=self.shots, skill_shots=self.skill_shots, most_things=self.most_things)
         if not 0 <= self.overlap <= 1:
             raise AgentOptionsError(f"overlap is {self.overlap}; it is a number from 0 to 1")
 

@@ -35,6 +35,7 @@ from showhow.reasoners.geek.skills import CONCLUDE, ConcludeReply, ExcavatedFact
 from showhow.reasoners.humaniq.options import (
     OWN_KNOWLEDGE_OPTIONS,
     AgentOptionsError,
+    check_at_least,
     check_option,
     check_positive,
     choice,
@@ -63,10 +64,13 @@ class ChainOfKnowledgeOptions(CotScOptions):
     """Articles or pages read after a search."""
     own: str = choice("never", OWN_KNOWLEDGE_OPTIONS)
     """Whether the model's own knowledge may answer: never, free."""
+    skill_shots: int = 0
+    """Answered requests of other questions that each skill is shown."""
 
     def __post_init__(self) -> None:
         CotScOptions.__post_init__(self)
         check_positive(articles=self.articles)
+        check_at_least(0, skill_shots=self.skill_shots)
         check_option("own", self.own, OWN_KNOWLEDGE_OPTIONS)
         if not 0 < self.agreement <= 1:
             raise AgentOptionsError(f"agreement is {self.agreement}; it must be above 0 and at most 1")
@@ -150,7 +154,7 @@ def _check_correction(request: CorrectRationaleRequest, reply: CorrectedRational
 _PACKAGE = "showhow.reasoners.baselines"
 DRAFT_RATIONALES: Skill[BareQuestion, DraftReply] = Skill(
     "draft_rationales",
-    1,
+    2,
     "I draft a reasoning from my own knowledge.",
     _PACKAGE,
     BareQuestion,
@@ -159,7 +163,7 @@ DRAFT_RATIONALES: Skill[BareQuestion, DraftReply] = Skill(
 )
 NEXT_RATIONALE: Skill[NextRationaleRequest, NextRationaleReply] = Skill(
     "next_rationale",
-    1,
+    2,
     "I write the next rationale after the corrected ones.",
     _PACKAGE,
     NextRationaleRequest,
@@ -170,7 +174,7 @@ NEXT_RATIONALE: Skill[NextRationaleRequest, NextRationaleReply] = Skill(
 )
 CORRECT_RATIONALE: Skill[CorrectRationaleRequest, CorrectedRationaleReply] = Skill(
     "correct_rationale",
-    1,
+    2,
     "I correct the rationale by what was retrieved.",
     _PACKAGE,
     CorrectRationaleRequest,

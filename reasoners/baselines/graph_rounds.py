@@ -34,7 +34,14 @@ from showhow.reasoners.baselines.graph_skills import (
 from showhow.reasoners.baselines.graph_walks import GraphWalk
 from showhow.reasoners.baselines.single_call import sample_chains, vote_over_sets
 from showhow.reasoners.baselines.skills import require_reply
-from showhow.reasoners.humaniq.options import AgentOptionsError, check_option, check_positive, check_temperature, choice
+from showhow.reasoners.humaniq.options import (
+    AgentOptionsError,
+    check_at_least,
+    check_option,
+    check_positive,
+    check_temperature,
+    choice,
+)
 from showhow.reasoners.skills.values import (
     OWN_KNOWLEDGE,
     AnswerValue,
@@ -64,11 +71,12 @@ class PogOptions:
     """The temperature of the calls."""
     own: str = choice("never", OWN_CHOICES)
     """Whether own knowledge answers at the end: never, fallback."""
+    skill_shots: int = 0
+    """Answered requests of other questions that each skill is shown."""
 
     def __post_init__(self) -> None:
         check_positive(depth=self.depth, breadth=self.breadth)
-        if self.returns < 0:
-            raise AgentOptionsError(f"returns is {self.returns}; it must be 0 or more")
+        check_at_least(0, returns=self.returns, skill_shots=self.skill_shots)
         check_temperature(self.temperature)
         check_option("own", self.own, OWN_CHOICES)
 
@@ -146,9 +154,12 @@ class StructGptOptions:
     """Relations that a hop follows."""
     facts: int = 100
     """Facts of a hop that are shown; those that come later are dropped."""
+    skill_shots: int = 0
+    """Answered requests of other questions that each skill is shown."""
 
     def __post_init__(self) -> None:
         check_positive(hops=self.hops, relations=self.relations, facts=self.facts)
+        check_at_least(0, skill_shots=self.skill_shots)
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,11 +243,12 @@ class Tog2Options:
     """Sentences of articles that are shown."""
     seed: int = 0
     """The seed of samples of many facts."""
+    skill_shots: int = 0
+    """Answered requests of other questions that each skill is shown."""
 
     def __post_init__(self) -> None:
         check_positive(width=self.width, depth=self.depth, sentences=self.sentences)
-        if self.samples < 0:
-            raise AgentOptionsError(f"samples is {self.samples}; it must be 0 or more")
+        check_at_least(0, samples=self.samples, skill_shots=self.skill_shots)
         if not 0 < self.agreement <= 1:
             raise AgentOptionsError(f"agreement is {self.agreement}; it must be above 0 and at most 1")
         check_temperature(self.temperature)

@@ -344,14 +344,14 @@ def _score_no_relation(request: RelationScoresRequest) -> RelationScores:
 
 
 TOPICS: Skill[BareQuestion, TopicsReply] = Skill(
-    "topics", 1, "I name the things at which the walk begins.", _PACKAGE, BareQuestion, TopicsReply, _check_topics
+    "topics", 2, "I name the things at which the walk begins.", _PACKAGE, BareQuestion, TopicsReply, _check_topics
 )
 OBJECTIVES: Skill[BareQuestion, ObjectivesReply] = Skill(
-    "objectives", 1, "I split the question into objectives.", _PACKAGE, BareQuestion, ObjectivesReply, _check_objectives
+    "objectives", 2, "I split the question into objectives.", _PACKAGE, BareQuestion, ObjectivesReply, _check_objectives
 )
 SCORE_RELATIONS: Skill[RelationScoresRequest, RelationScores] = Skill(
     "score_relations",
-    1,
+    2,
     "I score relations by whether they lead to the answer.",
     _PACKAGE,
     RelationScoresRequest,
@@ -362,7 +362,7 @@ SCORE_RELATIONS: Skill[RelationScoresRequest, RelationScores] = Skill(
 )
 SCORE_FACTS: Skill[FactScoresRequest, FactScores] = Skill(
     "score_facts",
-    1,
+    2,
     "I score facts by whether they lead to the answer.",
     _PACKAGE,
     FactScoresRequest,
@@ -373,7 +373,7 @@ SCORE_FACTS: Skill[FactScoresRequest, FactScores] = Skill(
 )
 ENOUGH: Skill[WalkState, EnoughReply] = Skill(
     "enough",
-    1,
+    2,
     "I decide whether the facts suffice.",
     _PACKAGE,
     WalkState,
@@ -382,7 +382,7 @@ ENOUGH: Skill[WalkState, EnoughReply] = Skill(
 )
 ANSWER_WALK: Skill[WalkState, ReasonedReply] = Skill(
     "answer_walk",
-    1,
+    2,
     "I answer from the facts of the walk.",
     _PACKAGE,
     WalkState,
@@ -391,7 +391,7 @@ ANSWER_WALK: Skill[WalkState, ReasonedReply] = Skill(
 )
 MEMORY: Skill[WalkState, MemoryReply] = Skill(
     "memory",
-    1,
+    2,
     "I note what the facts show of each objective.",
     _PACKAGE,
     WalkState,
@@ -402,7 +402,7 @@ MEMORY: Skill[WalkState, MemoryReply] = Skill(
 )
 REFLECT: Skill[ReflectRequest, ReflectReply] = Skill(
     "reflect",
-    1,
+    2,
     "I decide whether to go back to an earlier entity.",
     _PACKAGE,
     ReflectRequest,
@@ -411,7 +411,7 @@ REFLECT: Skill[ReflectRequest, ReflectReply] = Skill(
     Fallback("go on", lambda _request: ReflectReply(reasons="No usable reply.", entities=[])),
 )
 REASON_WALK: Skill[ReasonWalkRequest, WalkVerdict] = Skill(
-    "reason_walk", 1, "I answer, or say what to look up next.", _PACKAGE, ReasonWalkRequest, WalkVerdict, _check_verdict
+    "reason_walk", 2, "I answer, or say what to look up next.", _PACKAGE, ReasonWalkRequest, WalkVerdict, _check_verdict
 )
 
 

@@ -56,7 +56,7 @@ from showhow.reasoners.baselines.graph_skills import (
     require_tools,
 )
 from showhow.reasoners.baselines.skills import require_answers, require_reply
-from showhow.reasoners.humaniq.options import check_option, check_positive, choice
+from showhow.reasoners.humaniq.options import check_at_least, check_option, check_positive, choice
 from showhow.reasoners.retrieval import Retriever
 from showhow.reasoners.skills.skill import ReplyT, RequestT, Skill, SkillCall, SkillResult
 from showhow.reasoners.skills.values import (
@@ -349,9 +349,12 @@ class TogOptions:
     """Whether own knowledge answers at the end: never, fallback."""
     seed: int = 0
     """The seed of samples of many facts."""
+    skill_shots: int = 0
+    """Answered requests of other questions that each skill is shown."""
 
     def __post_init__(self) -> None:
         check_positive(width=self.width, depth=self.depth)
+        check_at_least(0, skill_shots=self.skill_shots)
         check_option("own", self.own, OWN_CHOICES)
 
 

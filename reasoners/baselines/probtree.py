@@ -42,6 +42,7 @@ from showhow.reasoners.geek.skills import (
 )
 from showhow.reasoners.humaniq.options import (
     OWN_KNOWLEDGE_OPTIONS,
+    check_at_least,
     check_option,
     check_positive,
     check_temperature,
@@ -76,9 +77,12 @@ class ProbTreeOptions:
     """Whether the model's own knowledge competes with the sources: never, free."""
     temperature: float = 0.7
     """The temperature of the samples where there are no log-probabilities."""
+    skill_shots: int = 0
+    """Answered requests of other questions that each skill is shown."""
 
     def __post_init__(self) -> None:
         check_positive(articles=self.articles)
+        check_at_least(0, skill_shots=self.skill_shots)
         check_option("source", self.source, SOURCE_OPTIONS)
         check_option("own", self.own, OWN_KNOWLEDGE_OPTIONS)
         check_temperature(self.temperature)
@@ -166,7 +170,7 @@ def _list_tree_problems(question: str, reply: QuestionTreeReply) -> Iterator[str
 
 QUESTION_TREE: Skill[BareQuestion, QuestionTreeReply] = Skill(
     "question_tree",
-    1,
+    2,
     "I split the question into simpler ones.",
     "showhow.reasoners.baselines",
     BareQuestion,

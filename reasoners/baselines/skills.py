@@ -124,7 +124,7 @@ def _check_sentence(request: ReasonSentenceRequest, reply: ReasonSentenceReply) 
 
 COT_ANSWER: Skill[BareQuestion, ReasonedReply] = Skill(
     "cot_answer",
-    1,
+    2,
     "I reason from my own knowledge.",
     _PACKAGE,
     BareQuestion,
@@ -133,7 +133,7 @@ COT_ANSWER: Skill[BareQuestion, ReasonedReply] = Skill(
 )
 COT_RAG: Skill[PassageQuestion, ReasonedQuotingReply] = Skill(
     "cot_rag",
-    2,
+    3,
     "I reason from what was retrieved.",
     _PACKAGE,
     PassageQuestion,
@@ -142,7 +142,7 @@ COT_RAG: Skill[PassageQuestion, ReasonedQuotingReply] = Skill(
 )
 IN_CONTEXT: Skill[ArticlesQuestion, ReasonedQuotingReply] = Skill(
     "in_context",
-    2,
+    3,
     "I reason from all articles.",
     _PACKAGE,
     ArticlesQuestion,
@@ -160,7 +160,7 @@ IN_CONTEXT_PLAIN: Skill[ArticlesQuestion, AnswersReply] = Skill(
 )
 SELF_ASK: Skill[SelfAskRequest, SelfAskReply] = Skill(
     "self_ask",
-    1,
+    2,
     "I ask the next follow-up, or answer.",
     _PACKAGE,
     SelfAskRequest,
@@ -169,7 +169,7 @@ SELF_ASK: Skill[SelfAskRequest, SelfAskReply] = Skill(
 )
 REASON_SENTENCE: Skill[ReasonSentenceRequest, ReasonSentenceReply] = Skill(
     "reason_sentence",
-    1,
+    2,
     "I write the next sentence of my reasoning.",
     _PACKAGE,
     ReasonSentenceRequest,

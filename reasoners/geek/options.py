@@ -46,6 +46,8 @@ class GeekOptions:
     """Articles or pages read after a search; the paper reads ten paragraphs."""
     shots: int = DEFAULT_SHOTS
     """Decompositions of other questions that the model is shown before the first round."""
+    skill_shots: int = 0
+    """Answered requests of other questions that each other skill is shown; the paper trains on such ones."""
     search: str = choice("both", SEARCH_CHOICES)
     """What is searched for: both, sub-question; the paper searches for both."""
     decompose: str = choice("on", DECOMPOSE_CHOICES)
@@ -60,7 +62,7 @@ class GeekOptions:
     def __post_init__(self) -> None:
         check_positive(rounds=self.rounds, explore=self.explore, passages=self.passages)
         check_at_most(MAX_RESULTS, passages=self.passages)
-        check_at_least(0, shots=self.shots)
+        check_at_least(0, shots=self.shots, skill_shots=self.skill_shots)
         check_option("search", self.search, SEARCH_CHOICES)
         check_option("decompose", self.decompose, DECOMPOSE_CHOICES)
         check_option("retrieve", self.retrieve, RETRIEVE_CHOICES)

@@ -60,6 +60,8 @@ class PdrrOptions:
     """Articles or pages read where the graph does not tell; the paper reads none."""
     shots: int = DEFAULT_SHOTS
     """Triples of other questions that the model is shown; the paper shows 3."""
+    skill_shots: int = 0
+    """Answered requests of other questions that each other skill is shown; the paper has them in its prompts."""
     mode: str = choice("set", MODES)
     """How facts are kept: set, published, beam."""
     triples: int = 2
@@ -85,7 +87,7 @@ class PdrrOptions:
     def __post_init__(self) -> None:
         check_positive(relations=self.relations, passages=self.passages, triples=self.triples, width=self.width)
         check_at_most(MAX_RESULTS, passages=self.passages)
-        check_at_least(0, shots=self.shots)
+        check_at_least(0, shots=self.shots, skill_shots=self.skill_shots)
         check_option("mode", self.mode, MODES)
         check_option("best_chain", self.best_chain, BEST_CHAIN_CHOICES)
         check_option("structure", self.structure, STRUCTURE_CHOICES)

@@ -85,6 +85,10 @@ class Shot(Generic[RequestT, ReplyT]):
 
     request: RequestT
     reply: ReplyT
+    trace_id: UUID | None = None
+    """The trace that it is from; None if it comes with Showhow."""
+    position: int | None = None
+    """The position of its step in this trace."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +141,8 @@ class SkillResult(Generic[ReplyT]):
     step_position: int | None = None
     logprobs: tuple[float | None, ...] | None = None
     """The mean log-probability of the skill's scored field, of a list one for each item; None if there are none."""
+    shots: Sequence[Shot[Any, Any]] = ()
+    """The shots that were shown, set by the run."""
 
     @property
     def error(self) -> str | None:
@@ -222,7 +228,13 @@ def skill_step_data(result: SkillResult[Any]) -> dict[str, Any]:
         **({"fallback": result.fallback} if result.fallback else {}),
         **({"rejected": rejected} if rejected else {}),
         **({} if result.logprobs is None else {"logprobs": list(result.logprobs)}),
+        **({"shots": [_name_shot(shot) for shot in result.shots]} if result.shots else {}),
     }
+
+
+def _name_shot(shot: Shot[Any, Any]) -> dict[str, Any]:
+    """Where a shot is from; nothing if it comes with Showhow."""
+    return {} if shot.trace_id is None else {"trace": str(shot.trace_id), "position": shot.position}
 
 
 def read_skill_step(skill: Skill[Any, ReplyT], data: dict[str, Any]) -> SkillResult[ReplyT]:
@@ -244,7 +256,7 @@ def read_shot(skill: Skill[RequestT, ReplyT], step: Step) -> Shot[RequestT, Repl
     except ValidationError:
         # The step is of an older version, or its call failed.
         return None
-    return None if skill.check(request, reply) else Shot(request, reply)
+    return None if skill.check(request, reply) else Shot(request, reply, step.trace_id, step.position)
 
 
 def list_shots(

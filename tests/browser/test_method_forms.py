@@ -18,6 +18,7 @@ from showhow.oracles.skills import OracleResponder
 from showhow.reasoners.atomr.skills import PlanArgument, PlanReply
 from showhow.reasoners.base import Task
 from showhow.reasoners.registry import REASONERS, make_reasoner
+from showhow.reasoners.sources import SELECT_SOURCES
 from showhow.runs.recorders import MemoryRecorder
 from showhow.runs.runner import RunControl, run_reasoner
 from showhow.runs.services import Services
@@ -228,7 +229,8 @@ def test_a_person_plays_a_skill_while_the_model_plays_the_others(ida: Asker, sce
     with services.database.read() as session:
         steps = load_trace(session, UUID(trace)).steps
     services.close()
-    authors = {step.position: (step.data or {}).get("written_by") for step in steps if step.skill == "select_sources/1"}
+    selections = [step for step in steps if step.skill == SELECT_SOURCES.reference]
+    authors = {step.position: (step.data or {}).get("written_by") for step in selections}
     assert list(authors.values()) == ["ida"] * written
 
 

@@ -13,6 +13,7 @@ from showhow.oracles.reasoning import GoldReasoning
 from showhow.oracles.skill_sources import Fault, FaultyResponder
 from showhow.oracles.skills import OracleResponder
 from showhow.reasoners.skills.skill import SkillAttempt, SkillCall, SkillReply
+from showhow.reasoners.sources import SELECT_SOURCES
 from tests.oracles.test_skills import Ground, make_ground
 
 pytestmark = pytest.mark.long
@@ -69,7 +70,7 @@ def test_one_wrong_reply_is_the_first_difference_with_the_gold_answers_beside(gr
             continue
         _, right = ground.run(method, question, ground.oracle(question))
         places = {verdict.position: verdict for verdict in compare_with_gold(method, right.steps, gold)}
-        asked = {step.parent_id for step in right.steps if step.skill not in (None, "node", "select_sources/1")}
+        asked = {step.parent_id for step in right.steps if step.skill not in (None, "node", SELECT_SOURCES.reference)}
         for step in right.steps:
             if step.position not in places or step.id not in asked:
                 continue

@@ -41,7 +41,7 @@ from showhow.oracles.graph_walks import name_topics
 from showhow.oracles.reasoning import GoldReasoning
 from showhow.oracles.skill_sources import Fault, FaultyResponder
 from showhow.oracles.skills import OracleResponder
-from showhow.reasoners.baselines.graph_skills import TopicsReply
+from showhow.reasoners.baselines.graph_skills import SCORE_RELATIONS, TopicsReply
 from showhow.reasoners.registry import REASONERS
 from showhow.reasoners.skills.skill import SkillAttempt, SkillCall, SkillReply
 from showhow.reasoners.sources import BareQuestion
@@ -246,7 +246,7 @@ def test_the_calls_of_a_walk_stay_within_the_formula(full_graph: Ground, method:
             assert len(asked) <= 1 + 2 * WIDTH * TOG_DEPTH + TOG_DEPTH + 1
             continue
         hops = {str(step.node).split("/")[1] for step in asked if str(step.node).startswith("hop/")}
-        entities = sum(step.skill == "score_relations/1" for step in asked)
+        entities = sum(step.skill == SCORE_RELATIONS.reference for step in asked)
         assert 1 + entities + 2 * len(hops) <= len(asked) <= 1 + entities + 4 * len(hops)
 
 

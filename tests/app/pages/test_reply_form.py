@@ -19,6 +19,7 @@ from showhow.app.pages.ask.reply_form import (
 )
 from showhow.fiction.universe.options import GenerationOptions
 from showhow.reasoners.atomr.skills import PlanReply
+from showhow.reasoners.baselines.graph_skills import SCORE_FACTS, SCORE_RELATIONS
 from showhow.reasoners.geek.skills import DecomposeReply
 from showhow.reasoners.registry import REASONERS
 from showhow.reasoners.skills.skill import read_reply
@@ -154,11 +155,11 @@ def test_a_draft_is_a_reply_that_the_skill_accepts(ground: Ground):
 def test_ids_of_a_request_are_explained_by_their_labels_and_facts(ground: Ground):
     question = next(question for question in ground.questions if question.kind == "composition")
     _, recorder = ground.run("tog", question, ground.oracle(question))
-    relations = next(step for step in recorder.steps if step.skill == "score_relations/1")
+    relations = next(step for step in recorder.steps if step.skill == SCORE_RELATIONS.reference)
     offered = relations.arguments["relations"]
     assert offered
     assert list_meanings(relations.arguments) == {entry["id"]: entry["label"] for entry in offered}
-    facts = next(step for step in recorder.steps if step.skill == "score_facts/1")
+    facts = next(step for step in recorder.steps if step.skill == SCORE_FACTS.reference)
     meanings = list_meanings(facts.arguments)
     for entry in facts.arguments["candidates"]:
         assert set(meanings[entry["id"]].split(" | ")) == {

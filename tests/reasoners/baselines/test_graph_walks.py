@@ -8,7 +8,15 @@ import pytest
 
 from showhow.db.models import Step
 from showhow.db.run_spec import RunLimits
-from showhow.reasoners.baselines.graph_skills import MAX_CANDIDATES, SAMPLED, WeighedFact, WeighedRelation, keep_best
+from showhow.reasoners.baselines.graph_skills import (
+    MAX_CANDIDATES,
+    MEMORY,
+    REFLECT,
+    SAMPLED,
+    WeighedFact,
+    WeighedRelation,
+    keep_best,
+)
 from showhow.reasoners.humaniq.options import AgentOptionsError
 from showhow.reasoners.registry import make_reasoner
 from showhow.reasoners.skills.values import AnswerValue, GraphFact, OfferedRelation
@@ -215,7 +223,7 @@ def test_pog_notes_its_findings_and_goes_back_to_an_earlier_entity(
     assert model.asked[:6] == ["objectives", *first]
     frontiers = [step.thought for step in done.steps if str(step.node).count("/") == 1 and step.skill == "node"]
     assert frontiers[:2] == ["Hop 1 from Sea Star", "Hop 2 from Saltmouth, Sea Star"]
-    memory = [step for step in done.steps if step.skill == "memory/1"]
+    memory = [step for step in done.steps if step.skill == MEMORY.reference]
     assert "Saltmouth" in (memory[0].observation or "")
     assert {request.body["temperature"] for request in done.requests} == {0.3}
     assert done.outcome.calls["model_calls"] == done.outcome.calls["model_calls_expected"] == len(model.asked)
@@ -364,7 +372,7 @@ def test_a_fallback_is_named_in_the_trace_and_the_walk_goes_on(sailing_ships: To
         "pog", sailing_ships, WalkModel(bad={name: [Says("Well.")] * 3 for name in ("memory", "reflect")})
     )
     fallbacks = {step.skill: step.data["fallback"] for step in done.steps if step.data and "fallback" in step.data}
-    assert fallbacks == {"memory/1": "unchanged", "reflect/1": "go on"}
+    assert fallbacks == {MEMORY.reference: "unchanged", REFLECT.reference: "go on"}
     assert done.answers.final_answer == "Gullhaven"
 
 

@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
+from showhow.reasoners.skills.skill import skill_name
 from showhow.tools.tool import ToolContext
 from tests.reasoners.baselines.scripted_runs import (
     QUESTION,
@@ -118,10 +119,10 @@ def test_ircot_searches_by_each_sentence_and_a_reader_answers_from_what_was_gath
     done = run_baseline("ircot", ships, reason_in_two_sentences, {"articles": 2})
     assert (done.answers.final_answer, done.answers.answer_text) == ("Gullhaven", "Gullhaven")
     assert searches(done) == [QUESTION, FIRST]
-    assert [step.skill for step in done.steps if step.tool is None] == [
-        "reason_sentence/1",
-        "reason_sentence/1",
-        "cot_rag/2",
+    assert [skill_name(step) for step in done.steps if step.tool is None] == [
+        "reason_sentence",
+        "reason_sentence",
+        "cot_rag",
     ]
     assert done.outcome.calls["model_calls"] == done.outcome.calls["model_calls_expected"] == 3
     assert read_request(done.requests[2])["passages"] == read_request(done.requests[1])["passages"]
