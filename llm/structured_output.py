@@ -9,8 +9,14 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ValidationError
 
 from showhow.llm.client import ChatClient
 from showhow.llm.errors import ChatError
-from showhow.llm.limitations import LOGPROBS_UNSUPPORTED, SCHEMA_UNSUPPORTED, TEMPERATURE_UNSUPPORTED, ask_within
-from showhow.llm.types import ChatReply, Message
+from showhow.llm.limitations import (
+    JSON_OBJECT_UNSUPPORTED,
+    LOGPROBS_UNSUPPORTED,
+    SCHEMA_UNSUPPORTED,
+    TEMPERATURE_UNSUPPORTED,
+    ask_within,
+)
+from showhow.llm.types import ANY_OBJECT, ChatReply, Message
 from showhow.worlds.text_normalization import replace_unstorable
 
 _REASONING_BLOCK = re.compile(r"<(think(?:ing)?)>(.*?)(?:</\1>|\Z)", re.DOTALL | re.IGNORECASE)
@@ -47,22 +53,24 @@ def request_json_reply(
     *,
     logprobs: bool = False,
 ) -> ChatReply:
-    """Request a reply that the server holds to the schema of this type, or by the prompt alone if it knows no schemas.
+    """Request a reply that the server holds to the schema of this type, else to JSON, else by the prompt alone.
 
     The prompt asks for the form too. A `temperature` replaces that of the profile, where the server allows it; with
     `logprobs` the reply has log-probabilities, where the server gives them. ChatError if there is no reply;
     `parse_reply` reads it.
     """
-    options: dict[str, dict[str, Any]] = {SCHEMA_UNSUPPORTED: {"reply_schema": to_strict_schema(reply_type)}}
-    if temperature is not None:
-        options = {TEMPERATURE_UNSUPPORTED: {"temperature": temperature}} | options
-    if logprobs:
-        options = {LOGPROBS_UNSUPPORTED: {"logprobs": True}} | options
+    options = [[LOGPROBS_UNSUPPORTED]] if logprobs else []
+    options += [[TEMPERATURE_UNSUPPORTED]] if temperature is not None else []
+    options += [[SCHEMA_UNSUPPORTED, JSON_OBJECT_UNSUPPORTED]]
 
     def ask(left_out: Collection[str]) -> ChatReply:
         kept: dict[str, Any] = {}
-        for limitation, option in options.items():
-            kept |= option if limitation not in left_out else {}
+        if logprobs and LOGPROBS_UNSUPPORTED not in left_out:
+            kept["logprobs"] = True
+        if temperature is not None and TEMPERATURE_UNSUPPORTED not in left_out:
+            kept["temperature"] = temperature
+        if JSON_OBJECT_UNSUPPORTED not in left_out:
+            kept["reply_schema"] = ANY_OBJECT if SCHEMA_UNSUPPORTED in left_out else to_strict_schema(reply_type)
         reply = chat.ask(messages, **kept)
         if "logprobs" in kept and reply.logprobs is None:
             chat.known_limitations.learn([LOGPROBS_UNSUPPORTED])
