@@ -25,7 +25,7 @@ MODULES = (
     "faults",
     "workers",
 )
-LONG_MODULES = ("soak",)
+LONG_MODULES = ("soak", "real_model")
 DATA_FOLDER = Path(__file__).resolve().parents[2] / "shared" / "data"
 RESULT_FIELDS = ("name", "size", "value", "unit", "peak_mb", "peer", "peer_value", "ratio", "note")
 
