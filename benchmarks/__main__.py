@@ -24,6 +24,7 @@ MODULES = (
     "live",
     "workers",
 )
+LONG_MODULES = ("real_model",)
 DATA_FOLDER = Path(__file__).resolve().parents[2] / "shared" / "data"
 RESULT_FIELDS = ("name", "size", "value", "unit", "peak_mb", "peer", "peer_value", "ratio", "note")
 

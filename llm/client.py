@@ -16,6 +16,7 @@ from copy import copy
 from dataclasses import replace
 from functools import partial
 from http import HTTPStatus
+from math import inf
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Protocol
@@ -61,6 +62,8 @@ _log = logging.getLogger(__name__)
 DEFAULT_PURPOSE = "request"
 _INITIAL_BACKOFF_SECONDS = 0.5
 _MAX_BACKOFF_SECONDS = 8.0
+_REPETITION_SECONDS = 60.0
+"""How long a failure that a server repeated is not about to end."""
 
 
 class ModelCallRecorder(Protocol):
@@ -373,6 +376,8 @@ class RetryingModel:
         self._attempt_seconds = attempt_seconds
         self._limits = limits
         self._was_reached = False
+        self._repeated: dict[object, float] = {}
+        """When the server last failed with a sentence that it had repeated, so that a next request is told at once."""
 
     def reply(self, request: ChatRequest, seconds: float) -> ChatReply:
         """Return the reply within `seconds`; ChatError if the error is not retryable or no time is left.
@@ -425,7 +430,11 @@ class RetryingModel:
         # The address of a server that never answered is probably wrong.
         max_attempts = failure.max_attempts if self._was_reached else MAX_ATTEMPTS
         status = failure.status if isinstance(failure, ChatServerError) else None
-        if not failure.retryable or (max_attempts is not None and attempt >= max_attempts):
+        now, key = time.monotonic(), failure.counted_as
+        is_repeated = status is not None and now < self._repeated.get(key, -inf) + _REPETITION_SECONDS
+        if not failure.retryable or is_repeated or (max_attempts is not None and attempt >= max_attempts):
+            if status is not None and max_attempts is not None:
+                self._repeated[key] = now
             failure.is_refusal |= failure.retryable and status == HTTPStatus.INTERNAL_SERVER_ERROR
             raise failure
         wait = failure.retry_after

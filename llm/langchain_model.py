@@ -35,6 +35,7 @@ from showhow.llm.providers import check_address, find_provider
 from showhow.llm.streamed_calls import assemble_calls
 from showhow.llm.text_tool_calls import TextCallFilter, match_tool_name, parse_text_reply
 from showhow.llm.types import (
+    ANY_OBJECT,
     ChatReply,
     ChatRequest,
     FinishReason,
@@ -219,9 +220,10 @@ def _discard_text(text: str) -> None:
 
 def _schema_options(schema: Mapping[str, Any] | None, model: BaseChatModel) -> dict[str, Any]:
     """The options of the provider's structured output; LangChain's packages translate those of OpenAI."""
-    if schema is None:
+    if schema is None or (schema == ANY_OBJECT and not isinstance(model, CompatibleChatOpenAI)):
         return {}
     reply_format = {"type": "json_schema", "json_schema": {"name": "reply", "schema": dict(schema), "strict": True}}
+    reply_format = {"type": "json_object"} if schema == ANY_OBJECT else reply_format
     if isinstance(model, CompatibleChatOpenAI):
         # As an option of its own it would have OpenAI's client parse the reply, which fails if that is no JSON.
         return {"extra_body": {**(model.extra_body or {}), "response_format": reply_format}}

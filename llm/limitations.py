@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import replace
-from itertools import combinations
+from itertools import product
 from pathlib import Path
 from threading import Lock
 from typing import Any, TypeVar
@@ -25,6 +25,7 @@ from showhow.llm.types import ChatModel, ChatReply, ChatRequest, Message, ModelP
 LIMITATIONS_FILE_NAME = "model_limitations.json"
 _LOCK_SECONDS = 5.0
 SCHEMA_UNSUPPORTED = "refuses schemas"
+JSON_OBJECT_UNSUPPORTED = "refuses replies in JSON"
 TEMPERATURE_UNSUPPORTED = "refuses other temperatures"
 LOGPROBS_UNSUPPORTED = "gives no log-probabilities"
 """Also learnt from a reply that had none."""
@@ -126,29 +127,51 @@ def _is_entry(entry: Any) -> bool:
 
 
 def ask_within(
-    limitations: ServerLimitations, options: Collection[str], ask: Callable[[Collection[str]], ReplyT]
+    limitations: ServerLimitations, options: Collection[Sequence[str]], ask: Callable[[Collection[str]], ReplyT]
 ) -> ReplyT:
-    """The reply of `ask`, which is called with those of the options that the request shall do without.
+    """The reply of `ask`, which is called with the limitations to which the request shall keep.
 
-    Servers do not tell reliably what they refuse, so the first request has all options that are not known to be
-    refused, and each further one leaves out others. What the accepted request did without is a limitation.
+    Each option has its limitations in the order in which it gives way to them. Servers do not tell reliably what they
+    refuse, so the first request keeps to those that are known, and each further one to others. Those to which the
+    accepted request kept are learnt. A server that fails with the same sentence whatever it is asked is asked no more.
     """
-    known = [option for option in options if option in limitations]
-    open_options = [option for option in options if option not in limitations]
-    sets = [left_out for count in range(len(open_options) + 1) for left_out in combinations(open_options, count)]
-    for left_out in sets[:-1]:
+    steps = [
+        [option[:count] for count in range(_count_known(option, limitations), len(option) + 1)] for option in options
+    ]
+    # Of those that leave out as much, the first ones leave out the first options.
+    forms = [[name for part in parts for name in part] for parts in reversed([*product(*steps)])]
+    forms.sort(key=len)
+    first: ChatError | None = None
+    bare: list[ReplyT] = []
+    for form in forms[:-1]:
         try:
-            reply = ask([*known, *left_out])
+            reply = ask(form)
         except ChatError as error:
             if not error.is_refusal:
                 raise
+            if first is None and error.retryable:
+                bare += _ask_barely(forms[-1], error, ask)
+            first = first or error
         else:
-            break
-    else:
-        left_out = sets[-1]
-        reply = ask([*known, *left_out])
-    limitations.learn(left_out)
+            limitations.learn(form)
+            return reply
+    reply = bare[0] if bare else ask(forms[-1])
+    limitations.learn(forms[-1])
     return reply
+
+
+def _count_known(option: Sequence[str], limitations: ServerLimitations) -> int:
+    return max((place for place, name in enumerate(option, 1) if name in limitations), default=0)
+
+
+def _ask_barely(form: Collection[str], failure: ChatError, ask: Callable[[Collection[str]], ReplyT]) -> list[ReplyT]:
+    """The reply to the request without any option, if there is one; the error if it is this failure again."""
+    try:
+        return [ask(form)]
+    except ChatError as error:
+        if not error.is_refusal or error.counted_as == failure.counted_as:
+            raise
+    return []
 
 
 class AdaptingModel:
@@ -162,8 +185,8 @@ class AdaptingModel:
         """Send the request, in other forms if the server refuses it; ChatError if there is no reply in time."""
         deadline = time.monotonic() + seconds
         with_calls = [message for message in request.messages if message.calls]
-        options = [PARALLEL_CALLS_UNSUPPORTED] if any(len(message.calls) > 1 for message in with_calls) else []
-        options += [EMPTY_TEXT_UNSUPPORTED] if any(not message.text for message in with_calls) else []
+        options = [[PARALLEL_CALLS_UNSUPPORTED]] if any(len(message.calls) > 1 for message in with_calls) else []
+        options += [[EMPTY_TEXT_UNSUPPORTED]] if any(not message.text for message in with_calls) else []
 
         def ask(left_out: Collection[str]) -> ChatReply:
             messages = request.messages

@@ -2,16 +2,24 @@
 
 import json
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from functools import cache
 from math import isfinite
 from typing import Annotated, Any, TypeVar
 
+from jsonschema import Draft202012Validator
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ValidationError
 
 from showhow.llm.client import ChatClient
 from showhow.llm.errors import ChatError
-from showhow.llm.limitations import LOGPROBS_UNSUPPORTED, SCHEMA_UNSUPPORTED, TEMPERATURE_UNSUPPORTED, ask_within
-from showhow.llm.types import ChatReply, Message
+from showhow.llm.limitations import (
+    JSON_OBJECT_UNSUPPORTED,
+    LOGPROBS_UNSUPPORTED,
+    SCHEMA_UNSUPPORTED,
+    TEMPERATURE_UNSUPPORTED,
+    ask_within,
+)
+from showhow.llm.types import ANY_OBJECT, ChatReply, Message
 from showhow.worlds.text_normalization import replace_unstorable
 
 _REASONING_BLOCK = re.compile(r"<(think(?:ing)?)>(.*?)(?:</\1>|\Z)", re.DOTALL | re.IGNORECASE)
@@ -48,22 +56,24 @@ def request_json_reply(
     *,
     logprobs: bool = False,
 ) -> ChatReply:
-    """Request a reply that the server holds to the schema of this type, or by the prompt alone if it knows no schemas.
+    """Request a reply that the server holds to the schema of this type, else to JSON, else by the prompt alone.
 
     The prompt asks for the form too. A `temperature` replaces that of the profile, where the server allows it; with
     `logprobs` the reply has log-probabilities, where the server gives them. ChatError if there is no reply;
     `parse_reply` reads it.
     """
-    options: dict[str, dict[str, Any]] = {SCHEMA_UNSUPPORTED: {"reply_schema": to_strict_schema(reply_type)}}
-    if temperature is not None:
-        options = {TEMPERATURE_UNSUPPORTED: {"temperature": temperature}} | options
-    if logprobs:
-        options = {LOGPROBS_UNSUPPORTED: {"logprobs": True}} | options
+    options = [[LOGPROBS_UNSUPPORTED]] if logprobs else []
+    options += [[TEMPERATURE_UNSUPPORTED]] if temperature is not None else []
+    options += [[SCHEMA_UNSUPPORTED, JSON_OBJECT_UNSUPPORTED]]
 
     def ask(left_out: Collection[str]) -> ChatReply:
         kept: dict[str, Any] = {}
-        for limitation, option in options.items():
-            kept |= option if limitation not in left_out else {}
+        if logprobs and LOGPROBS_UNSUPPORTED not in left_out:
+            kept["logprobs"] = True
+        if temperature is not None and TEMPERATURE_UNSUPPORTED not in left_out:
+            kept["temperature"] = temperature
+        if JSON_OBJECT_UNSUPPORTED not in left_out:
+            kept["reply_schema"] = ANY_OBJECT if SCHEMA_UNSUPPORTED in left_out else to_strict_schema(reply_type)
         reply = chat.ask(messages, **kept)
         if "logprobs" in kept and reply.logprobs is None:
             chat.known_limitations.learn([LOGPROBS_UNSUPPORTED])
@@ -107,6 +117,7 @@ def _find_unstorable_number(value: Any, place: str = "") -> str | None:
 
 _TRAILING_COMMA = re.compile(r",(?=\s*[}\]])")
 _MAX_PARSE_ATTEMPTS = 50
+_MAX_NAMED_PROBLEMS = 8
 
 
 class ReplyParseError(ChatError):
@@ -114,16 +125,23 @@ class ReplyParseError(ChatError):
 
 
 def parse_reply(text: str, reply_type: type[ReplyModelT], model: str) -> ReplyModelT:
-    """Parse the first JSON object of this type in the reply, fenced or not; ReplyParseError if there is none."""
+    """Parse the first JSON object of this type in the reply, fenced or not; ReplyParseError if there is none.
+
+    Its form is first corrected where there is one way only (`_conform`), but not that of a part of another object.
+    """
     # The reasoning may contain JSON that the model discarded.
     visible = split_reasoning(text)[1]
     reason = "it contains no JSON object"
     rejected_end = 0
+    schema = _read_schema(reply_type)
     for start in [match.start() for match in re.finditer(r"\{", visible)][:_MAX_PARSE_ATTEMPTS]:
         parsed = _parse_json_prefix(visible[start:])
         if parsed is None:
             continue
         value, length = parsed
+        before = visible[:start]
+        if before.count("{") == before.count("}"):
+            value = _conform(value, schema, schema.get("$defs", {}))
         try:
             reply = reply_type.model_validate(value)
             if (place := _find_unstorable_number(reply.model_dump())) is None:
@@ -133,14 +151,92 @@ def parse_reply(text: str, reply_type: type[ReplyModelT], model: str) -> ReplyMo
             if start < rejected_end:
                 # What is wrong with a part of a rejected object is not what is wrong with the reply.
                 continue
-            first = error.errors()[0]
-            reason = f"{'.'.join(map(str, first['loc'])) or 'it'}: {first['msg'].lower()}"
+            # All of them, so that one further reply can mend them.
+            problems = [f"{'.'.join(map(str, one['loc'])) or 'it'}: {one['msg'].lower()}" for one in error.errors()]
+            reason = "; ".join(problems[:_MAX_NAMED_PROBLEMS])
             rejected_end = start + length
     raise ReplyParseError(f"{model} did not reply in the requested form ({reason}).")
 
 
 def _refuse_constant(name: str) -> float:
     raise ValueError(f"{name} is no number of JSON")
+
+
+@cache
+def _read_schema(reply_type: type[BaseModel]) -> dict[str, Any]:
+    return reply_type.model_json_schema()
+
+
+def _conform(value: Any, schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> Any:
+    """The value in the form of its schema, where its meaning leaves no choice.
+
+    One item in place of a list, a text or number in place of the object that holds it, JSON written as a text, null for
+    a field that has a default, and a field under another name are corrected; everything else stays as it is.
+    """
+    if "$ref" in schema:
+        schema = definitions[schema["$ref"].rpartition("/")[2]]
+    options = [option for option in schema.get("anyOf", ()) if option.get("type") != "null"]
+    if len(options) == 1 and value is not None:
+        return _conform(value, options[0], definitions)
+    kind = schema.get("type")
+    if kind in ("array", "object") and isinstance(value, str):
+        value = _parse_written_json(value)
+    if kind == "array" and value is not None:
+        return [_conform(item, schema.get("items", {}), definitions) for item in _as_list(value)]
+    if kind == "object" and "properties" in schema:
+        if isinstance(value, str | int | float):
+            return _wrap(value, schema, definitions)
+        if isinstance(value, dict):
+            return _conform_object(value, schema, definitions)
+    return value
+
+
+def _as_list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]
+
+
+def _parse_written_json(text: str) -> Any:
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+    return value if isinstance(value, dict | list) else text
+
+
+def _takes(schema: Mapping[str, Any], value: Any, definitions: Mapping[str, Any]) -> bool:
+    return bool(Draft202012Validator({**schema, "$defs": definitions}).is_valid(value))
+
+
+def _wrap(value: str | float, schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> Any:
+    """The object that has the value as its only field; the value if the object needs other fields."""
+    fitting = (name for name, field in schema["properties"].items() if _takes(field, value, definitions))
+    name = next(fitting, "")
+    return {name: value} if name and {*schema.get("required", ())} <= {name} else value
+
+
+def _conform_object(value: dict[str, Any], schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> dict[str, Any]:
+    fields, required = schema["properties"], schema.get("required", ())
+    named: dict[str, Any] = {}
+    unknown = {name: field for name, field in value.items() if name not in fields}
+    for name, schema_of_field in fields.items():
+        known_as = name if name in value else next((other for other in unknown if _is_alike(other, name)), None)
+        if known_as is None:
+            continue
+        field = unknown.pop(known_as, value[known_as])
+        if field is not None or name in required or _takes(schema_of_field, None, definitions):
+            named[name] = _conform(field, schema_of_field, definitions)
+    missing = [name for name in required if name not in named]
+    if len(missing) == 1:
+        fitting = [name for name, field in unknown.items() if _takes(fields[missing[0]], field, definitions)]
+        if len(fitting) == 1:
+            named[missing[0]] = unknown[fitting[0]]
+    return named
+
+
+def _is_alike(name: str, other: str) -> bool:
+    """Whether two names of a field differ in case, separators or number only."""
+    one, two = ("".join(filter(str.isalnum, text)).casefold().removesuffix("s") for text in (name, other))
+    return one == two
 
 
 def _parse_json_prefix(text: str) -> tuple[object, int] | None:

@@ -157,6 +157,10 @@ class ToolSpec(Protocol):
         """The arguments as JSON Schema."""
 
 
+ANY_OBJECT: Mapping[str, Any] = {"type": "object"}
+"""The schema of every JSON object, which servers know under a name of its own."""
+
+
 @dataclass(frozen=True, slots=True)
 class ChatRequest:
     """One request to a model."""
@@ -168,7 +172,7 @@ class ChatRequest:
     on_headers: Callable[[Mapping[str, str]], None] | None = None
     """Called with the headers of the response when they arrive; names are in lower case."""
     reply_schema: Mapping[str, Any] | None = None
-    """The form of the reply as JSON Schema, which the server enforces; None for text."""
+    """The form of the reply as JSON Schema, which the server enforces; None for text, ANY_OBJECT for any JSON."""
     temperature: float | None = None
     """The temperature of this request; None for that of the profile."""
     logprobs: bool = False

@@ -29,8 +29,16 @@ RESULTS = [Message("tool", call.id, answers=call.id) for call in CALLS]
 HISTORY = [*ASKED, Message("assistant", "", CALLS), *RESULTS]
 
 
+SCHEMA, JSON = "json_schema", "json_object"
+
+
 class CityReply(BaseModel):
     city: str
+
+
+def sent_formats(server: ModelServer) -> list[str | None]:
+    """The form of the reply that each request asked for."""
+    return [request.body.get("response_format", {}).get("type") for request in server.requests]
 
 
 @pytest.fixture(autouse=True)
@@ -76,9 +84,11 @@ def test_the_form_of_messages_that_a_server_takes_is_learnt_once(
     assert len(server.requests) == before + 1
 
 
-@pytest.mark.parametrize("status", [400, 500])
+@pytest.mark.parametrize(
+    ("status", "formats"), [(400, [SCHEMA, JSON, None]), (500, [SCHEMA, SCHEMA, SCHEMA, None, JSON])]
+)
 def test_a_schema_that_is_refused_in_any_words_is_not_sent_again_to_the_same_model_and_address(
-    tmp_path: Path, status: int
+    tmp_path: Path, status: int, formats: list[str | None]
 ):
     def script(request: Request) -> Reply:
         is_refused = "response_format" in request.body
@@ -87,12 +97,28 @@ def test_a_schema_that_is_refused_in_any_words_is_not_sent_again_to_the_same_mod
     with ModelServer(script) as server:
         for _ in range(2):
             request_json_reply(build_chat(server, tmp_path), ASKED, CityReply)
-        sent = ["response_format" in request.body for request in server.requests]
-        assert sent == [True] * (3 if status == 500 else 1) + [False, False]
+        assert sent_formats(server) == [*formats, None]
         assert SCHEMA_UNSUPPORTED in build_chat(server, tmp_path, temperature=0.5).known_limitations
         changes: list[dict[str, Any]] = [{"model": "other"}, {"base_url": "http://127.0.0.1:9/v1"}, {"name": "other"}]
         for change in changes:
             assert build_chat(server, tmp_path, **change).known_limitations == set()
+
+
+@pytest.mark.parametrize("words", ["json_schema is not supported", "Input should be 'text' or 'json_object'", "no"])
+@pytest.mark.parametrize("status", [400, 422, 500, 501])
+def test_a_server_that_knows_json_but_no_schemas_is_asked_for_json_once_and_for_all(
+    tmp_path: Path, status: int, words: str
+):
+    def script(request: Request) -> Reply:
+        is_refused = request.body.get("response_format", {}).get("type") == SCHEMA
+        return Fails(status, words) if is_refused else Says('{"city": "Paris"}')
+
+    with ModelServer(script) as server:
+        for _ in range(2):
+            assert request_json_reply(build_chat(server, tmp_path), ASKED, CityReply).text == '{"city": "Paris"}'
+        assert build_chat(server, tmp_path).known_limitations == {SCHEMA_UNSUPPORTED}
+    assert sent_formats(server)[-2:] == [JSON, JSON]
+    assert sent_formats(server).count(JSON) == 2
 
 
 def test_a_server_that_always_fails_teaches_nothing(tmp_path: Path):
@@ -102,7 +128,8 @@ def test_a_server_that_always_fails_teaches_nothing(tmp_path: Path):
             request_json_reply(chat, HISTORY, CityReply)
         assert chat.known_limitations == set()
     assert not (tmp_path / LIMITATIONS_FILE_NAME).exists()
-    assert len(server.requests) <= 24
+    # Three times as it was, and once without each of what it can do without: texts beside calls, then the schema too.
+    assert len(server.requests) <= 6
 
 
 def test_what_was_learnt_is_forgotten_for_one_profile_only_and_a_damaged_file_is_written_anew(tmp_path: Path):

@@ -9,7 +9,12 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, Field
 
 from showhow.llm.errors import ChatBadRequest
-from showhow.llm.limitations import LOGPROBS_UNSUPPORTED, SCHEMA_UNSUPPORTED, TEMPERATURE_UNSUPPORTED
+from showhow.llm.limitations import (
+    JSON_OBJECT_UNSUPPORTED,
+    LOGPROBS_UNSUPPORTED,
+    SCHEMA_UNSUPPORTED,
+    TEMPERATURE_UNSUPPORTED,
+)
 from showhow.llm.openai_compatible import align_logprobs
 from showhow.llm.structured_output import (
     ReplyParseError,
@@ -153,16 +158,17 @@ def test_a_server_without_schemas_is_asked_by_the_prompt_alone_and_that_is_remem
         chat = server.chat()
         for _ in range(3):
             assert request_json_reply(chat.with_new_meter(), ASKED, AnswerReply).text == ANSWER
-    assert ["response_format" in request.body for request in server.requests] == [True, False, False, False]
+    formats = [request.body.get("response_format", {}).get("type") for request in server.requests]
+    assert formats == ["json_schema", "json_object", None, None, None]
 
 
 def test_another_bad_request_is_not_taken_for_a_server_without_schemas():
-    with ModelServer([Fails(400, "no"), Fails(400, "no"), Says(ANSWER)]) as server:
+    with ModelServer([*[Fails(400, "no")] * 3, Says(ANSWER)]) as server:
         chat = server.chat()
         with pytest.raises(ChatBadRequest):
             request_json_reply(chat, ASKED, AnswerReply)
         request_json_reply(chat, ASKED, AnswerReply)
-    assert "response_format" in server.requests[2].body
+    assert server.requests[3].body["response_format"]["type"] == "json_schema"
 
 
 @pytest.mark.filterwarnings("ignore:.*structured output feature:UserWarning")
@@ -171,8 +177,11 @@ def test_another_bad_request_is_not_taken_for_a_server_without_schemas():
     [
         ((), set()),
         (("temperature",), {TEMPERATURE_UNSUPPORTED}),
-        (("response_format",), {SCHEMA_UNSUPPORTED}),
-        (("temperature", "response_format"), {TEMPERATURE_UNSUPPORTED, SCHEMA_UNSUPPORTED}),
+        (("response_format",), {SCHEMA_UNSUPPORTED, JSON_OBJECT_UNSUPPORTED}),
+        (
+            ("temperature", "response_format"),
+            {TEMPERATURE_UNSUPPORTED, SCHEMA_UNSUPPORTED, JSON_OBJECT_UNSUPPORTED},
+        ),
     ],
     ids=["nothing", "temperature", "schema", "both"],
 )
@@ -187,7 +196,7 @@ def test_only_what_the_server_refuses_is_left_out_and_that_is_remembered(
         request_json_reply(chat, ASKED, AnswerReply, 0.7)
         first = len(server.requests)
         assert request_json_reply(chat, ASKED, AnswerReply, 0.7).text == ANSWER
-    assert first <= 4
+    assert first <= 6
     assert len(server.requests) == first + 1
     last = server.requests[-1].body
     assert {name for name in ("temperature", "response_format") if name not in last} == set(refused)
