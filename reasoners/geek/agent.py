@@ -51,7 +51,7 @@ from showhow.reasoners.retrieval import Retriever
 from showhow.reasoners.skills.skill import SkillCall, SkillResult, list_shots
 from showhow.reasoners.skills.values import (
     OWN_KNOWLEDGE,
-    UNSUPPORTED,
+    WITHOUT_SUPPORT,
     SourcePassage,
     conclude,
     distinct_passages,
@@ -307,7 +307,7 @@ class _Excavation:
         return _to_fact(number, step, own.reply), "concluded"
 
     def _note_failure(self, result: SkillResult[Any]) -> None:
-        if result.fallback is not None and result.error not in (None, UNSUPPORTED):
+        if result.fallback is not None and result.error not in (None, WITHOUT_SUPPORT):
             self._failures.append(str(result.error))
 
     def _may_look_again(self, asked: SubquestionRequest, place: str, span: UUID) -> Generator[Move, Any, bool]:

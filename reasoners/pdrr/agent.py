@@ -64,7 +64,7 @@ from showhow.reasoners.pdrr.triples import (
 from showhow.reasoners.skills.skill import SkillCall, SkillResult, list_shots
 from showhow.reasoners.skills.values import (
     OWN_KNOWLEDGE,
-    UNSUPPORTED,
+    WITHOUT_SUPPORT,
     AnswerValue,
     ReasonedReply,
     SourcePassage,
@@ -403,7 +403,7 @@ class _TripleRun:
         if may_look and (yield from self._look_again()):
             answered, passages = yield from self._ask_answer(plan, "answer/again")
         calls, reply = self._expected_calls + self._finder.expected_calls, answered.reply
-        is_bare = answered.error == UNSUPPORTED if reply is None or answered.fallback else lacks_support(reply)
+        is_bare = answered.error == WITHOUT_SUPPORT if reply is None or answered.fallback else lacks_support(reply)
         if is_bare and self._options.own == "never":
             raise QuestionRefused(f"The model names no fact on which its answer rests to: {question}", calls)
         if answered.fallback is not None:

@@ -27,7 +27,7 @@ from showhow.reasoners.pdrr.triples import ScheduledTriple, join_values, list_an
 from showhow.reasoners.retrieval import MAX_SAMPLED, Retriever
 from showhow.reasoners.skills.skill import SkillCall, SkillResult
 from showhow.reasoners.skills.values import (
-    UNSUPPORTED,
+    WITHOUT_SUPPORT,
     AnswersReply,
     AnswerValue,
     GraphFact,
@@ -128,7 +128,7 @@ class TripleFactFinder:
 
     def note_failure(self, result: SkillResult[Any]) -> None:
         """Keep why a reply was not usable, so that the question does not count as refused by the model."""
-        if result.fallback is not None and result.error not in (None, UNSUPPORTED):
+        if result.fallback is not None and result.error not in (None, WITHOUT_SUPPORT):
             self.failures.append(str(result.error))
 
     def _write_fact(self, passage: SourcePassage, relation: OfferedRelation) -> SourcePassage:

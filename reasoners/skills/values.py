@@ -165,7 +165,7 @@ def check_answers(reply: AnswersReply, passages: Sequence[SourcePassage]) -> str
     return None
 
 
-UNSUPPORTED = (
+WITHOUT_SUPPORT = (
     "No passage is named as support of the answers; name in support the ids of those that state them, or say that they "
     "are unknown."
 )
@@ -178,7 +178,7 @@ def lacks_support(reply: AnswersReply) -> bool:
 
 def check_supported_answers(reply: AnswersReply, passages: Sequence[SourcePassage]) -> str | None:
     """What is wrong with answers that must rest on passages."""
-    return check_answers(reply, passages) or (UNSUPPORTED if lacks_support(reply) else None)
+    return check_answers(reply, passages) or (WITHOUT_SUPPORT if lacks_support(reply) else None)
 
 
 def _shorten(text: str) -> str:
