@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -52,7 +53,7 @@ def measure_task(task: SelectionTask) -> list[dict[str, Any]]:
     results = []
     for name, exchange in (("select dpp", False), ("select dpp, with exchange", True)):
         config = SelectionConfig(k=task.k, exchange=exchange)
-        seconds = _time_median(lambda config=config: select_demonstrations(pool, question, config))
+        seconds = _time_median(partial(select_demonstrations, pool, question, config))
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
         results.append(
             {

@@ -215,7 +215,7 @@ def _open_url(request: urllib.request.Request, **options: Any) -> Any:
 
 
 # SPARQLWrapper keeps this name for those who replace what sends its requests.
-Wrapper.urlopener = _open_url
+vars(Wrapper)["urlopener"] = _open_url
 
 
 class SparqlClient:
@@ -279,9 +279,10 @@ class SparqlClient:
         wrapper.queryString, wrapper.queryType = query.text, query.form
         token = _SENDER.set(partial(self._send_encoded, query, check))
         try:
-            response: HttpResponse = wrapper.query().response
+            result: Any = wrapper.query()
         finally:
             _SENDER.reset(token)
+        response: HttpResponse = result.response
         return response
 
     def _send_encoded(
