@@ -112,10 +112,10 @@ def show_option(form: str, entry: ReasonerEntry, option: Field[Any]) -> Any:
         if kind is bool:
             value = st.checkbox(label, key=key, persist_state="session")
         elif kind in (int, float):
-            lowest, step = (0.0, 0.1) if kind is float else (0, 1)
-            unset = {"value": None, "placeholder": "as the model has it"} if is_optional else {}
-            most = kind(MAX_NUMBER)
-            value = st.number_input(label, lowest, most, step=step, key=key, persist_state="session", **unset)
+            bounds: dict[str, Any] = {"min_value": kind(0), "max_value": kind(MAX_NUMBER), "step": kind(1)}
+            bounds |= {"step": 0.1} if kind is float else {}
+            bounds |= {"value": None, "placeholder": "as the model has it"} if is_optional else {}
+            value = st.number_input(label, key=key, persist_state="session", **bounds)
         else:
             value = st.text_input(label, key=key, persist_state="session")
         st.caption(escape_markdown(read_field_docstrings(entry.options).get(option.name, "")))
