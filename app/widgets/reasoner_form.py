@@ -49,7 +49,7 @@ def show_preset(form: str, entry: ReasonerEntry) -> str | None:
         "Preset",
         [DEFAULT_PRESET, *entry.presets],
         key=key,
-        width=150,
+        width=122,
         on_change=fill_fields,
         help="Options that are set together: published is the method of its paper, showhow is every default.",
         persist_state="session",
@@ -69,7 +69,7 @@ def show_selection_options(form: str, entry: ReasonerEntry) -> dict[str, Any]:
         list(list_selections()),
         format_func=selection_label,
         key=option_key(form, entry, "selection"),
-        width=210,
+        width=205,
         help="  \n".join(f"{selection_label(name)}: {description}" for name, description in list_selections().items()),
         persist_state="session",
     )
