@@ -59,7 +59,7 @@ def test_a_class_name_occurs_once():
                 modules[node.name].append(str(module.relative_to(ROOT)))
     # The interface for other programs has the users' words, such as World and Library, once more.
     inside = {
-        name: [place for place in places if not place.startswith("showhow/")] or places
+        name: [place for place in places if not place.startswith("interface/")] or places
         for name, places in modules.items()
     }
     assert {name: places for name, places in inside.items() if len(places) > 1} == {}
