@@ -98,7 +98,7 @@ class QuestionLimits:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sample:
+class QuestionSample:
     """Which of the questions are asked."""
 
     limit: int | None = option(

@@ -23,7 +23,7 @@ from showhow.fewshot_library.library import LeakageError
 from showhow.option_fields import group, option
 from showhow.runs.budget import MAX_CONCURRENT_QUESTIONS
 from showhow.runs.services import Services
-from showhow.tasks.method import PlayedMethod, QuestionLimits, Sample, build_spec
+from showhow.tasks.method import PlayedMethod, QuestionLimits, QuestionSample, build_spec
 from showhow.tasks.progress import print_count, print_progress
 from showhow.tasks.task import TaskError, author_name, fail_on_interrupt
 
@@ -51,7 +51,7 @@ class VerifyQuestions:
     project: str | None = option(None, "Ask the questions of this project.")
     world: str | None = option(None, "Ask a world's own questions, in a project that is made for them.")
     method: PlayedMethod = group(PlayedMethod, "Reasoner and model")
-    sample: Sample = group(Sample, "Choice of questions")
+    sample: QuestionSample = group(QuestionSample, "Choice of questions")
     limits: QuestionLimits = group(QuestionLimits, "Limits of each question")
     totals: TotalLimits = group(TotalLimits, "Limits of all questions together")
     asking: Asking = group(Asking, "How the questions are asked")

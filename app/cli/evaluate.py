@@ -42,7 +42,7 @@ from showhow.option_fields import group, option
 from showhow.runs.budget import MAX_CONCURRENT_QUESTIONS
 from showhow.runs.preparation import warn_of_tested_world
 from showhow.runs.services import Services
-from showhow.tasks.method import PlayedMethod, QuestionLimits, Sample, build_spec, require_demonstrations
+from showhow.tasks.method import PlayedMethod, QuestionLimits, QuestionSample, build_spec, require_demonstrations
 from showhow.tasks.progress import print_count, print_progress
 from showhow.tasks.task import fail_on_interrupt
 
@@ -58,7 +58,7 @@ class EvaluateQuestions:
     world: str | None = option(None, "Ask the questions of this generated world.")
     project: str | None = option(None, "Ask the questions of this project, in its world.")
     method: PlayedMethod = group(PlayedMethod, "Reasoner and model")
-    sample: Sample = group(Sample, "Choice of questions")
+    sample: QuestionSample = group(QuestionSample, "Choice of questions")
     limits: QuestionLimits = group(QuestionLimits, "Limits of each question")
     totals: TotalLimits = group(TotalLimits, "Limits of all questions together")
     at_once: int = option(

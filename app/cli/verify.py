@@ -7,7 +7,7 @@ import signal
 from collections.abc import Iterator
 from dataclasses import dataclass
 from threading import Event
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -67,7 +67,7 @@ def verify(arguments: VerifyArguments, *, as_json: AsJson = False) -> None:
     are left, as when a limit of all questions is reached.
     """
     services, request, former = current_services(), arguments.questions, arguments.former
-    how = {"totals": request.totals, "asking": request.asking, "retry": request.retry}
+    how: dict[str, Any] = {"totals": request.totals, "asking": request.asking, "retry": request.retry}
     if former.list_all:
         _list_verifications(services, request.project, as_json=as_json)
     elif former.pause is not None or former.resume is not None:

@@ -57,7 +57,7 @@ def show_preset(form: str, entry: ReasonerEntry) -> str | None:
         "Preset",
         [DEFAULT_PRESET, *entry.presets],
         key=key,
-        width=150,
+        width=122,
         on_change=fill_fields,
         help="Options that are set together: published is the method of its paper, showhow is every default.",
         persist_state="session",
@@ -77,7 +77,7 @@ def show_selection_options(form: str, entry: ReasonerEntry) -> dict[str, Any]:
         list(list_selections()),
         format_func=selection_label,
         key=option_key(form, entry, "selection"),
-        width=210,
+        width=205,
         help="  \n".join(f"{selection_label(name)}: {description}" for name, description in list_selections().items()),
         persist_state="session",
     )
@@ -120,10 +120,10 @@ def show_option(form: str, entry: ReasonerEntry, option: Field[Any]) -> Any:
         if kind is bool:
             value = st.checkbox(label, key=key, persist_state="session")
         elif kind in (int, float):
-            lowest, step = (0.0, 0.1) if kind is float else (0, 1)
-            unset = {"value": None, "placeholder": "as the model has it"} if is_optional else {}
-            most = kind(MAX_NUMBER)
-            value = st.number_input(label, lowest, most, step=step, key=key, persist_state="session", **unset)
+            bounds: dict[str, Any] = {"min_value": kind(0), "max_value": kind(MAX_NUMBER), "step": kind(1)}
+            bounds |= {"step": 0.1} if kind is float else {}
+            bounds |= {"value": None, "placeholder": "as the model has it"} if is_optional else {}
+            value = st.number_input(label, key=key, persist_state="session", **bounds)
         else:
             value = st.text_input(label, key=key, persist_state="session")
         st.caption(escape_markdown(read_field_docstrings(entry.options).get(option.name, "")))

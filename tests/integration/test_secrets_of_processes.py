@@ -12,6 +12,10 @@ from showhow.app.jobs import JobRegistry
 from showhow.guard.destinations import DESTINATIONS_FILE_NAME, Grant, SecretTable, parse_origin
 from showhow.llm.profiles import PROFILES_FILE_NAME, ProfileFile
 from showhow.llm.types import ModelProfile
+from showhow.tasks.method import PlayedMethod
+from showhow.tasks.task import dump_call
+from showhow.tasks.verification import VerifyQuestions, verify
+from tests.app.cli.in_process import run_in_process
 from tests.app.test_jobs import wait_until
 from tests.browser.server import Showhow
 from tests.browser.session import open_session
@@ -51,8 +55,13 @@ def test_a_job_has_its_secrets_and_shows_none(tmp_path: Path, model: ModelServer
     ProfileFile(tmp_path / PROFILES_FILE_NAME).save(profile)
     table = SecretTable({}, tmp_path / DESTINATIONS_FILE_NAME)
     table.allow([Grant("LOCAL_API_KEY", str(parse_origin(model.url)))])
+    (tmp_path / "articles.jsonl").write_text('{"title": "Ada", "text": "Ada built the quay."}\n')
+    (tmp_path / "questions.jsonl").write_text('{"question": "Who built the quay?", "answer": "Ada"}\n')
+    run_in_process(tmp_path, "world", "import", "quay", "--articles", "articles.jsonl")
+    run_in_process(tmp_path, "questions", "import", "questions.jsonl", "--project", "Quay", "--world", "quay")
     jobs = JobRegistry()
-    job = jobs.start("check", "local", "Checking", ["models", "check", "local"], person_id=None)
+    request = VerifyQuestions(project="Quay", method=PlayedMethod(reasoner="direct", profile="local"))
+    job = jobs.start("verification", "Quay", "Verifying", dump_call(verify, request), person_id=None)
     wait_until(lambda: bool(model.requests) or job.state != "running")
     assert job.state == "running", job.error
     shown = [Path(f"/proc/{job.process.pid}/{file}").read_bytes() for file in ("environ", "cmdline")]

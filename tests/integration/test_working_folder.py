@@ -31,8 +31,11 @@ FUNCTION = "def count_words(text: str) -> int:\n    '''Count the words of a text
 START_JOB = """
 import sys
 from showhow.app.jobs import JobRegistry
-words = ["world", "generate", "isle", "--people", "50", "--seed", "1"]
-job = JobRegistry().start("world", "isle", "Generating", words, person_id=None)
+from showhow.fiction.universe.options import GenerationOptions
+from showhow.tasks.task import dump_call
+from showhow.tasks.worlds import GenerateWorld, generate
+call = dump_call(generate, GenerateWorld(name="isle", options=GenerationOptions(people=50, seed=1)))
+job = JobRegistry().start("world", "isle", "Generating", call, person_id=None)
 job.process.wait(120)
 sys.exit(job.process.returncode)
 """

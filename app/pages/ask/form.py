@@ -242,7 +242,7 @@ def _choose_reasoner(mode: str) -> ReasonerEntry:
         [entry.name for entry in offered],
         _agent_field(offered[0].needs_model),
         format_func=lambda name: REASONERS[name].label,
-        width=330,
+        width=318,
     )
     return REASONERS[name]
 
@@ -262,7 +262,7 @@ def _select_profile(profiles: Mapping[str, ModelProfile]) -> str | None:
         "Model",
         list(profiles),
         "profile",
-        width=180,
+        width=160,
         format_func=lambda name: name if name != DEFAULT_PROFILE_NAME else profiles[name].model,
         help="  \n".join(f"{escape_markdown(name)}: {escape_markdown(profiles[name].model)}" for name in profiles),
     )

@@ -22,7 +22,7 @@ from showhow.llm.types import DEFAULT_PROFILE_NAME
 from showhow.option_fields import OptionField, list_options
 from showhow.reasoners.registry import REASONERS, default_reasoner
 from showhow.runs.services import Services
-from showhow.tasks.method import PlayedMethod, Sample
+from showhow.tasks.method import PlayedMethod, QuestionSample
 from showhow.tasks.task import dump_call
 from showhow.tasks.verification import Asking, VerifyQuestions, verify
 
@@ -71,7 +71,7 @@ def show_verify_dialog(services: Services, project: Project, questions: int) -> 
         request = VerifyQuestions(
             project=project.name,
             method=method,
-            sample=Sample(limit=sample_size, answerable=answerable),
+            sample=QuestionSample(limit=sample_size, answerable=answerable),
             totals=TotalLimits(money=money or None),
             asking=Asking(at_once=parallel, workers=workers),
             repetitions=repetitions,

@@ -15,6 +15,8 @@ from showhow.db.people import users
 from showhow.db.questions.projects import get_project
 from showhow.db.runs import verifications
 from showhow.db.traces import libraries
+from showhow.tasks.library import FreezeLibrary, freeze
+from showhow.tasks.task import dump_call
 from tests.app.cli.in_process import run_in_process
 from tests.app.test_jobs import wait_for_end
 from tests.browser.server import copy_prepared_home
@@ -110,10 +112,10 @@ def test_a_job_of_a_page_is_a_process_that_acts_as_its_person(home, store, peopl
     monkeypatch.setenv("SHOWHOW_HOME", str(home))
     registry = JobRegistry()
     try:
-        arguments = ["library", "freeze", "jobs"]
-        refused = wait_for_end(registry.start("freezing", "cleo", "Freezing", arguments, person_id=people["cleo"].id))
+        call = dump_call(freeze, FreezeLibrary(name="jobs"))
+        refused = wait_for_end(registry.start("freezing", "cleo", "Freezing", call, person_id=people["cleo"].id))
         assert (refused.state, "cleo is not a reviewer or admin" in refused.error) == ("failed", True)
-        done = wait_for_end(registry.start("freezing", "ada", "Freezing", arguments, person_id=people["ada"].id))
+        done = wait_for_end(registry.start("freezing", "ada", "Freezing", call, person_id=people["ada"].id))
         assert done.state == "done", done.error
     finally:
         registry.stop_all()

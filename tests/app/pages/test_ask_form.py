@@ -1,5 +1,7 @@
 """The form of Ask: the limits of each reasoner, and the sentence on what a reasoner does, costs and needs."""
 
+from dataclasses import replace
+
 import pytest
 from streamlit.testing.v1 import AppTest
 
@@ -71,3 +73,28 @@ def test_every_option_of_a_reasoner_is_a_field_with_its_default_and_its_choices(
     page.run()
     assert page.session_state["options"]["geek"]["explore"] == 4
     assert page.session_state["options"]["atomr"]["own"] == "fallback"
+
+
+PRESET_SCRIPT = """
+import streamlit as st
+
+from showhow.app.widgets.reasoner_form import show_options, show_preset
+from showhow.reasoners.registry import REASONERS
+
+preset = show_preset("verify", REASONERS["atomr"])
+st.session_state["chosen"] = preset, show_options("verify", REASONERS["atomr"])
+"""
+
+
+def test_a_preset_fills_the_fields_of_the_options_and_what_is_changed_then_replaces_them(monkeypatch) -> None:
+    published = {"published": {"own": "fallback", "passages": 5}}
+    monkeypatch.setitem(REASONERS, "atomr", replace(REASONERS["atomr"], presets=published))
+    page = AppTest.from_string(PRESET_SCRIPT, default_timeout=60).run()
+    defaults = page.session_state["chosen"][1]
+    assert page.session_state["chosen"][0] == "showhow"
+    page.selectbox(key="verify_atomr_preset").select("published").run()
+    assert page.session_state["chosen"] == ("published", defaults | published["published"])
+    page.number_input(key="verify_atomr_passages").set_value(7).run()
+    assert page.session_state["chosen"][1]["passages"] == 7
+    page.selectbox(key="verify_atomr_preset").select("showhow").run()
+    assert page.session_state["chosen"] == ("showhow", defaults)
