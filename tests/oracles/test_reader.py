@@ -141,11 +141,13 @@ def test_a_condition_that_no_query_can_ask_for_is_met_by_the_facts_of_the_entiti
 def test_siblings_who_are_stated_nowhere_are_found_by_their_parents(spread: Ground):
     question = next(question for question in spread.questions if question.kind == "superlative")
     assert "siblings" in question.text
+    places: set[str] = set()
     for method in READING:
         reader = ReaderResponder(GoldReasoning(spread.gold, question.text, question.details))
         outcome, recorder = spread.run(method, question, reader)
         assert outcome.ending == "answered"
-        assert any("by1" in str(step.node).split("/") for step in recorder.steps)
+        places |= {part for step in recorder.steps for part in str(step.node).split("/")}
+    assert "by1" in places
 
 
 @pytest.mark.parametrize("method", ["atomr", "geek"])
