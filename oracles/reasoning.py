@@ -358,7 +358,7 @@ class GoldTriples:
         return distinct_values(values[last_leaf(self._gold.root)])
 
     def answer_joined(self, joined: Mapping[str, Sequence[AnswerValue]]) -> list[AnswerValue] | None:
-        """The answers that follow from the values that were joined for each unknown; None if they are not the gold ones.
+        """The answers that follow from the values joined for each unknown; None if they are not the gold ones.
 
         A join leaves out values that nothing continues; so where a question has no answer, nothing may be left.
         """

@@ -153,8 +153,8 @@ def _result_lines(summary: dict[str, Any]) -> Iterator[str]:
         yield f"{count:4,} refused: {reason}"
     if unread := summary["resting_on_unread_facts"]:
         yield (
-            f"{unread:4,} of {summary['questions']:,} rest on gold facts that no passage which was retrieved states, or that "
-            f"were not asked for: {1 - unread / summary['questions']:.3f} on what was retrieved alone"
+            f"{unread:4,} of {summary['questions']:,} rest on gold facts that nothing retrieved states, or that were "
+            f"not asked for: {1 - unread / summary['questions']:.3f} rest on what was retrieved alone"
         )
     if summary["left"]:
         yield f"{summary['left']:,} questions are left unanswered and are not counted"

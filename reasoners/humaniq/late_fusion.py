@@ -3,6 +3,7 @@
 import random
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from showhow.db.models import Step
 from showhow.db.traces.recording import TraceAnswers
@@ -10,7 +11,15 @@ from showhow.llm.client import ChatClient
 from showhow.llm.usage import Usage
 from showhow.reasoners.answers.extraction import NO_ANSWER
 from showhow.reasoners.answers.normalization import measure_agreement
-from showhow.reasoners.base import Action, FinalAnswer, QuestionRefused, ReasonerError, ReasonerGenerator, Task
+from showhow.reasoners.base import (
+    Action,
+    FinalAnswer,
+    NoUsableReply,
+    QuestionRefused,
+    ReasonerError,
+    ReasonerGenerator,
+    Task,
+)
 from showhow.reasoners.humaniq.agent import ReActLoop, ReActResult, fit_to_model, require_model, restrict_to_sources
 from showhow.reasoners.humaniq.options import AgentOptions
 from showhow.reasoners.humaniq.response import ResponseWriter
@@ -40,15 +49,20 @@ class LateFusion:
         chat = self.chat or require_model(task)
         options = fit_to_model(self.options, chat)
         answer_by_source: dict[str, str | None] = {}
+        failures: dict[str, str] = {}
         last_position = 0
         for source in PIPELINE_SOURCES:
             answer_step = _find_answer_step(task.prior_steps, source)
             if answer_step is None:
-                answer_by_source[source], last_position = yield from self._run_pipeline(
+                data, last_position = yield from self._run_pipeline(
                     replace(options, sources=source), task, chat, last_position
                 )
             else:
-                answer_by_source[source], last_position = (answer_step.data or {}).get("answer"), answer_step.position
+                data, last_position = answer_step.data or {}, answer_step.position
+            answer_by_source[source] = data.get("answer")
+            failures |= {source: data["failure"]} if data.get("failure") else {}
+        if len(failures) == len(PIPELINE_SOURCES):
+            raise NoUsableReply(failures[PIPELINE_SOURCES[0]])
         answers = TraceAnswers("", answer_text=answer_by_source["text"], answer_graph=answer_by_source["graph"])
         if self.options.merge == "random":
             return self._choose_randomly(task.question, answers)
@@ -56,8 +70,8 @@ class LateFusion:
 
     def _run_pipeline(
         self, options: AgentOptions, task: Task, chat: ChatClient, after: int
-    ) -> Generator[Action, ToolResult | None, tuple[str | None, int]]:
-        """Run the pipeline of one source; return its answer and the position of the step that stores it."""
+    ) -> Generator[Action, ToolResult | None, tuple[dict[str, Any], int]]:
+        """Run the pipeline of one source; return its answer or failure, and the position of the step that stores it."""
         source = options.sources
         own_steps = [step for step in task.prior_steps if _belongs_to(step, source)]
         restricted = restrict_to_sources(replace(task, prior_steps=own_steps), source)
@@ -67,21 +81,22 @@ class LateFusion:
                 raise ReasonerError(f"This pipeline needs {', '.join(PUBLISHED_TOOLS[source])}; none is offered here.")
             restricted = replace(restricted, tools=tools)
         loop = ReActLoop(restricted, options, chat, after=after)
-        answer, usage, failure = None, Usage(), ""
+        answer, usage, failure, is_failed = None, Usage(), "", False
         try:
             result: ReActResult = yield from _set_node(loop.run(), source)
             answer, usage = result.answers.final_answer or None, result.usage
         except ReasonerError as error:
             # The pipeline of the other source may still answer.
-            failure = f"\n{error}"
+            failure, is_failed = f"\n{error}", not isinstance(error, QuestionRefused)
+        data = {"answer": answer} | ({"failure": failure.strip()} if is_failed else {})
         thought = f"{_ANSWER_PREFIXES[source]}{' '.join((answer or NO_ANSWER).split())}{failure}"
         yield Action(
             thought,
             usage=usage.to_json() if usage.calls else None,
             node=ANSWER_NODES[source],
-            data={"answer": answer},
+            data=data,
         )
-        return answer, loop.last_position + 1
+        return data, loop.last_position + 1
 
     def _choose_randomly(self, question: str, answers: TraceAnswers) -> FinalAnswer:
         candidates = [answer for answer in (answers.answer_text, answers.answer_graph) if answer is not None]

@@ -155,7 +155,9 @@ class ResponseWriter:
             yield Action(
                 answers.final_thought or "No answer was found.", usage=usage.to_json() if usage.calls else None
             )
-            raise QuestionRefused("Neither the sources nor the model have an answer to this question.")
+            was_asked = "model" in self.options.compared_sources
+            have = "Neither the sources nor the model have an" if was_asked else "The sources have no"
+            raise QuestionRefused(f"{have} answer to this question.")
         agreement = self._measure_agreement(answers)
         details["agreement"] = agreement.to_json()
         if self.options.response == "normal" or (must_decide and self.options.response == "short"):

@@ -6,6 +6,8 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
+from showhow.llm.structured_output import ReplyParseError, parse_reply
+from showhow.reasoners.pdrr.skills import PruneTriplesReply
 from showhow.reasoners.skills.skill import (
     Fallback,
     Skill,
@@ -119,3 +121,9 @@ def test_messages_begin_alike_and_end_with_what_was_wrong():
     assert '"question":"Who?"' in one[1].text
     assert [message.role for message in other] == ["system", "user", "assistant", "user"]
     assert other[3].text.startswith("It is broken.")
+
+
+@pytest.mark.parametrize("score", ["NaN", "Infinity", "-Infinity", "1e999", '"NaN"'])
+def test_a_number_that_is_none_is_refused_where_the_reply_is_parsed(score: str):
+    with pytest.raises(ReplyParseError, match="did not reply in the requested form"):
+        parse_reply(f'{{"facts": [{{"number": 1, "score": {score}}}]}}', PruneTriplesReply, "model")
