@@ -81,8 +81,8 @@ def test_one_wrong_reply_is_the_first_difference_with_the_gold_answers_beside(gr
             noticed += 1
             part = wrong.steps[first.position - 1]
             assert (part.node, first.gold) == (step.node, places[step.position].gold), question.text
-    # PDRR completes a triple without a relation from texts, which heals the wrong reply. GEEK takes no answers that name
-    # no passage, as wrong ones in place of none do.
+    # PDRR completes a triple without a relation from texts, which heals the wrong reply. GEEK takes no answers without
+    # support, which wrong ones in place of none lack.
     assert noticed >= tried * {"pdrr": 0.6, "geek": 0.8}.get(method, 1) > 5
 
 
