@@ -49,6 +49,8 @@ class Explorer:
             left = [way for way in self.first if way not in body["others"]] if not body["state"] else [None]
             steps = [step(text) for text in [*left[:1], *self.rest] if text]
             return says(branches=[{"steps": steps}] if left else [])
+        if name == "select_sources":
+            return says(sources=["text"])
         if name == "needs_retrieval":
             return says(retrieve=True)
         if name == "conclude":

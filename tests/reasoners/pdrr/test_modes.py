@@ -37,10 +37,12 @@ from showhow.reasoners.pdrr.skills import (
     ANSWER_TRIPLES,
     BEST_CHAIN,
     PRUNE_TRIPLES,
+    TRIPLES,
     ChosenFact,
     OfferedFact,
     PruneTriplesReply,
     PruneTriplesRequest,
+    TriplesRequest,
 )
 from showhow.reasoners.pdrr.triples import Triple, schedule_independently
 from showhow.reasoners.registry import make_reasoner
@@ -299,6 +301,19 @@ def test_triples_alone_are_completed_and_those_without_a_name_are_left_out(world
             assert answers_of(outcome) == {value.text for value in gold.root_answers}, question.text
     assert endings["answered"]
     assert endings["left out"]
+
+
+@pytest.mark.parametrize("world", ["small", "spread"])
+def test_gold_triples_name_what_the_question_asks_for(world: str, request: pytest.FixtureRequest):
+    ground: Ground = request.getfixturevalue(world)
+    for question in ground.questions:
+        gold = GoldReasoning(ground.gold, question.text, question.details)
+        asked = TriplesRequest(question=question.text)
+        reply = ground.oracle(question).triples(asked)
+        assert TRIPLES.check(asked, reply) is None
+        assert reply.answer.startswith("date#") == (gold.root.kind == "day"), (question.text, reply.answer)
+        answers = {value.text for value in gold.root_answers}
+        assert (reply.answer == "yes or no") == bool(answers and answers <= {"yes", "no"}), question.text
 
 
 def test_a_beam_answers_every_kind_of_question_from_what_it_keeps(spread: Ground):
