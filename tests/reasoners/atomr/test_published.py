@@ -6,7 +6,7 @@ import pytest
 
 from showhow.db.unanswerable import find_gold_reason
 from showhow.evaluation.scoring.scoring import score_outcome
-from showhow.reasoners.atomr.agent import PUBLISHED
+from showhow.reasoners.atomr.options import PUBLISHED
 from tests.oracles.test_skills import WORLDS, Ground, make_ground
 
 
