@@ -81,8 +81,9 @@ def test_one_wrong_reply_is_the_first_difference_with_the_gold_answers_beside(gr
             noticed += 1
             part = wrong.steps[first.position - 1]
             assert (part.node, first.gold) == (step.node, places[step.position].gold), question.text
-    # PDRR completes a triple without a relation from texts, which heals the wrong reply.
-    assert noticed >= tried * (0.6 if method == "pdrr" else 1) > 5
+    # PDRR completes a triple without a relation from texts, and AtomR refuses an answer that rests on no passage, which
+    # heals the wrong reply.
+    assert noticed >= tried * {"pdrr": 0.6, "atomr": 0.9}.get(method, 1) > 5
 
 
 @pytest.mark.parametrize("mode", ["published", "beam"])
