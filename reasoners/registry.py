@@ -13,7 +13,8 @@ from showhow.db.run_spec import DEFAULT_STEP_LIMIT
 from showhow.fewshot_library.selection import SelectionConfig, SelectionError
 from showhow.guard.plugins import Registry
 from showhow.llm.errors import ChatError
-from showhow.reasoners.atomr.agent import PUBLISHED, AtomR, AtomROptions
+from showhow.reasoners.atomr.agent import AtomR
+from showhow.reasoners.atomr.options import PUBLISHED, AtomROptions
 from showhow.reasoners.atomr.skills import AGGREGATE, OPERATE, PLAN
 from showhow.reasoners.base import Reasoner, ReasonerError
 from showhow.reasoners.baselines.chain_of_knowledge import (

@@ -14,6 +14,7 @@ from typing import Any
 from uuid import UUID
 
 from showhow.reasoners.base import Branch, CallBudget, Fan, Move, Parallel, StepCompletion, Task, fit_to_budget
+from showhow.reasoners.graph_retrieval import MAX_SAMPLED
 from showhow.reasoners.pdrr.skills import (
     COMPLETE,
     RELATIONS,
@@ -24,7 +25,7 @@ from showhow.reasoners.pdrr.skills import (
     RelationsRequest,
 )
 from showhow.reasoners.pdrr.triples import ScheduledTriple, join_values, list_ancestors, name_owners
-from showhow.reasoners.retrieval import MAX_SAMPLED, Retriever
+from showhow.reasoners.retrieval import Retriever
 from showhow.reasoners.skills.skill import SkillCall, SkillResult
 from showhow.reasoners.skills.values import (
     WITHOUT_SUPPORT,

@@ -180,3 +180,23 @@ def test_the_real_questions_are_imported(home: Path, shared_data: Path) -> None:
     done = showhow(home, "import", file, "--project", "Kin", "--world", "small", "--json")
     assert json.loads(done.stdout)["added"] == 300
     assert len(list_questions(home, "--limit", "1000")) == 300
+
+
+def test_blended_questions_are_written_and_imported_with_what_they_need(home: Path):
+    options = GenerationOptions(people=60, seed=3, depth=2, per_template=1, split="text=50,graph=50")
+    generate_world(home / "worlds", "split", options)
+    file = home / "blend.jsonl"
+    done = showhow(home, "blend", "split", "--to", file, "--count", "4", "--json")
+    assert done.returncode == 0, done.stderr
+    written = json.loads(done.stdout)
+    assert written["questions"] == {"kg-text": 4, "kg-web": 0, "text-web": 0}
+    assert [sentence.partition(":")[0] for sentence in written["shortfalls"]] == ["kg-web", "text-web"]
+    again = showhow(home, "blend", "split", "--to", file)
+    assert (again.returncode, "exists already" in again.stderr) == (1, True)
+    imported = showhow(home, "import", file, "--project", "Kin", "--world", "split")
+    assert imported.returncode == 0, imported.stderr
+    questions = list_questions(home)
+    assert [question["kind"] for question in questions] == ["kg-text"] * 4
+    assert all(question["answers"] for question in questions)
+    refused = showhow(home, "blend", "small", "--to", home / "none.jsonl")
+    assert (refused.returncode, "has no question that needs two of its sources" in refused.stderr) == (1, True)

@@ -10,7 +10,8 @@ import pytest
 from showhow.db.models import SPAN_SKILL, Step
 from showhow.db.run_spec import RunLimits
 from showhow.db.runs.runs import RunOutcome
-from showhow.reasoners.atomr.agent import PUBLISHED, AtomROptions, measure_overlap
+from showhow.reasoners.atomr.agent import measure_overlap
+from showhow.reasoners.atomr.options import PUBLISHED, AtomROptions
 from showhow.reasoners.base import Task
 from showhow.reasoners.humaniq.options import AgentOptionsError
 from showhow.reasoners.registry import REASONERS, make_reasoner
