@@ -215,7 +215,7 @@ def test_phantomwikis_react_has_two_tools_over_all_articles_ten_exemplars_and_fi
     assert text is not None
     having = [article.title for article in text.list_articles(7) if "sea star" in article.text.casefold()]
     assert (searched.data or {})["titles"] == having
-    assert len(having) > 1
+    assert having
     assert retrieved.observation == text.article("Ada Lund").text
     assert (missed.observation, missed.error_kind) == (None, "not found")
     system = done.requests[0].body["messages"][0]["content"]
