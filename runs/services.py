@@ -45,7 +45,6 @@ if TYPE_CHECKING:
     from showhow.llm.rate_limiter import LimitsBackend
     from showhow.llm.telemetry import Telemetry
     from showhow.llm.types import ChatModel
-    from showhow.reasoners.shots import ShotPool
     from showhow.reasoners.skills.skill import Skill
     from showhow.tools.registry import ToolRegistry
     from showhow.tools.tool import ToolContext
@@ -71,10 +70,6 @@ class Services:
     _plan_libraries: "dict[tuple[UUID, str], LoadedLibrary]" = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
-    shot_pools: "dict[tuple[UUID | None, str], ShotPool]" = field(
-        default_factory=dict, init=False, repr=False, compare=False
-    )
-    """By library version and skill; runs/shots.py fills it."""
     _registries: "dict[tuple[Path, int], ToolRegistry]" = field(
         default_factory=dict, init=False, repr=False, compare=False
     )

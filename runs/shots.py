@@ -14,7 +14,9 @@ from showhow.reasoners.shots import MAX_POOL, ShotPool, load_bundled_shots
 from showhow.reasoners.skills.skill import Shot, Skill, SkillCall, read_shot
 from showhow.runs.services import Services
 
-_BUILDING = Lock()
+_pools: dict[tuple[str, UUID | None, str], ShotPool] = {}
+"""By encoder, library version, which never changes, and skill."""
+_building = Lock()
 """Held while the requests of a pool are encoded, so that they are encoded once."""
 
 
@@ -42,9 +44,9 @@ def make_shot_chooser(
 
 def open_shots(services: Services, version_id: UUID | None, skill: Skill[Any, Any]) -> ShotPool:
     """The answered requests of a skill in a library version; those that come with Showhow where it has none."""
-    key = version_id, skill.reference
-    with _BUILDING:
-        if key not in services.shot_pools:
+    key = services.encoder.name, version_id, skill.reference
+    with _building:
+        if key not in _pools:
             shots: list[Shot[Any, Any]] = []
             file = None
             if version_id is not None:
@@ -52,5 +54,5 @@ def open_shots(services: Services, version_id: UUID | None, skill: Skill[Any, An
                 with services.library_database.read() as session:
                     steps = load_skill_steps(session, version_id, skill.name, MAX_POOL)
                 shots = [shot for step in steps if (shot := read_shot(skill, step)) is not None]
-            services.shot_pools[key] = ShotPool(skill, shots or load_bundled_shots(skill), services.encoder, file)
-        return services.shot_pools[key]
+            _pools[key] = ShotPool(skill, shots or load_bundled_shots(skill), services.encoder, file)
+        return _pools[key]
