@@ -36,6 +36,7 @@ _DESCRIBED_CHARACTERS = 200
 _COMPARED_ITEMS = 3
 """The items of a list whose form is compared."""
 _COMPARED_PARTS = 60
+_REJECTED_TOKENS = 512
 
 
 class ShotPool:
@@ -145,12 +146,15 @@ def load_bundled_shots(skill: Skill[Any, Any]) -> list[Shot[Any, Any]]:
 
 
 def fit_shots(call: SkillCall[Any, Any], profile: ModelProfile) -> SkillCall[Any, Any]:
-    """The call with the first of its shots that the context window has room for, beside the request and two replies.
+    """The call with those of its shots, the first ones first, that the context window has room for.
 
-    The second reply is one that is not usable and is shown when the model is asked again.
+    Beside them it has room for the request, the reply, and a reply that is not usable and is shown to be written anew.
     """
     window = profile.context_window or DEFAULT_CONTEXT_WINDOW
-    room = window - 2 * min(profile.reply_limit or DEFAULT_REPLY_TOKENS, window // 4)
-    while call.shots and count_message_tokens(build_skill_messages(call)) > room:
-        call = replace(call, shots=call.shots[:-1])
-    return call
+    reply = min(profile.reply_limit or DEFAULT_REPLY_TOKENS, window // 4)
+    room = window - reply - min(reply, _REJECTED_TOKENS)
+    fitted = replace(call, shots=())
+    for shot in call.shots:
+        longer = replace(fitted, shots=(*fitted.shots, shot))
+        fitted = longer if count_message_tokens(build_skill_messages(longer)) <= room else fitted
+    return fitted

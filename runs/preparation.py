@@ -1,10 +1,9 @@
 """Prepares a run: its specification with its pins, and the reasoner's task with tools and demonstrations."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 from typing import Any
-from uuid import UUID
 
 from showhow.db.database import Conflict, RowNotFound
 from showhow.db.models import Library, Project, Question, Run
@@ -14,16 +13,16 @@ from showhow.db.run_spec import MODEL_SKILLS, RunSpec
 from showhow.db.traces.libraries import find_version, list_versions
 from showhow.db.traces.traces import load_traces
 from showhow.fewshot_library.library import SelectedDemonstrations
-from showhow.fewshot_library.selection import SELECTION_MODES, SelectionConfig
+from showhow.fewshot_library.selection import SELECTION_MODES
 from showhow.llm.profiles import ProfileError, list_changes, profile_to_json
 from showhow.llm.types import ModelProfile
 from showhow.reasoners.base import Reasoner, Task
 from showhow.reasoners.humaniq.options import AgentOptionsError
 from showhow.reasoners.prompting.tool_declarations import prompt_versions
 from showhow.reasoners.registry import REASONERS, ReasonerEntry, UnknownReasoner, find_reasoner, make_reasoner
-from showhow.reasoners.skills.skill import Shot, SkillCall
 from showhow.reasoners.withheld import list_withheld
 from showhow.runs.services import Services
+from showhow.runs.shots import make_shot_chooser
 from showhow.settings import DEFAULT_LIBRARY
 from showhow.tools.registry import BUILT_IN_TOOLS
 from showhow.tools.tool import Tool
@@ -213,7 +212,7 @@ def prepare_task(
     task = build_bare_task(services, question, project, spec)
     entry = find_entry(spec)
     library_version, selection = find_library(services, spec), entry.selection_config(spec.options)
-    task = replace(task, choose_shots=_make_shot_chooser(services, library_version, question, spec))
+    task = replace(task, choose_shots=make_shot_chooser(services, library_version, question, spec, entry))
     if library_version is None or selection.k == 0:
         return PreparedTask(task, None)
     reference = f"{library_version.name}:{library_version.number}"
@@ -229,26 +228,3 @@ def prepare_task(
     if len(demonstrations) != len(ids):
         raise RowNotFound(f"the library {reference} has traces that no longer exist; freeze a new version")
     return PreparedTask(replace(task, demonstrations=demonstrations), selected)
-
-
-def _make_shot_chooser(
-    services: Services, library: Library | None, question: Question, spec: RunSpec
-) -> Callable[[SkillCall[Any, Any]], Sequence[Shot[Any, Any]]] | None:
-    """Chooses the shots of a call, none from a trace of this question; None if a model is shown none."""
-    entry = find_entry(spec)
-    counts = {skill.name: entry.count_shots(spec.options, skill) for skill in entry.skills}
-    if not any(counts.values()) or spec.skills != MODEL_SKILLS:
-        return None
-    left_out: set[UUID] = set()
-    if library is not None:
-        _, demonstrations = services.open_library(f"{library.name}:{library.number}")
-        same = demonstrations.select(question.full_text, SelectionConfig(k=0), leave_out_itself=True).excluded
-        left_out = {entry.trace_id for entry in same}
-        left_out |= {entry.trace_id for entry in demonstrations.demonstrations if entry.question_id == question.id}
-    version_id = None if library is None else library.id
-
-    def choose(call: SkillCall[Any, Any]) -> Sequence[Shot[Any, Any]]:
-        count = counts.get(call.skill.name, 0)
-        return services.open_shots(version_id, call.skill).choose(call.request, count, left_out) if count else ()
-
-    return choose

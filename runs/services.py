@@ -45,7 +45,6 @@ if TYPE_CHECKING:
     from showhow.llm.rate_limiter import LimitsBackend
     from showhow.llm.telemetry import Telemetry
     from showhow.llm.types import ChatModel
-    from showhow.reasoners.shots import ShotPool
     from showhow.reasoners.skills.skill import Skill
     from showhow.tools.registry import ToolRegistry
     from showhow.tools.tool import ToolContext
@@ -69,9 +68,6 @@ class Services:
     _worlds: dict[str, World] = field(default_factory=dict, init=False, repr=False, compare=False)
     _libraries: "dict[UUID, LoadedLibrary]" = field(default_factory=dict, init=False, repr=False, compare=False)
     _plan_libraries: "dict[tuple[UUID, str], LoadedLibrary]" = field(
-        default_factory=dict, init=False, repr=False, compare=False
-    )
-    _shot_pools: "dict[tuple[UUID | None, str], ShotPool]" = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
     _registries: "dict[tuple[Path, int], ToolRegistry]" = field(
@@ -407,24 +403,6 @@ class Services:
             shapes = {trace: planning_skill.shape(shot.reply) for trace, shot in shots.items() if shot is not None}
             self._plan_libraries[key] = library.narrow(shapes)
         return self._plan_libraries[key]
-
-    def open_shots(self, version_id: UUID | None, skill: "Skill[Any, Any]") -> "ShotPool":
-        """The answered requests of a skill in a library version; those that come with Showhow where it has none."""
-        from showhow.db.traces.libraries import load_skill_steps  # noqa: PLC0415
-        from showhow.reasoners.shots import MAX_POOL, ShotPool, load_bundled_shots  # noqa: PLC0415
-        from showhow.reasoners.skills.skill import read_shot  # noqa: PLC0415
-
-        key, encoder = (version_id, skill.reference), self.encoder
-        with self._lock:
-            if key not in self._shot_pools:
-                steps: list[Any] = []
-                if version_id is not None:
-                    with self.library_database.read() as session:
-                        steps = load_skill_steps(session, version_id, skill.name, MAX_POOL)
-                shots = [shot for step in steps if (shot := read_shot(skill, step)) is not None]
-                file = None if version_id is None else self.library_folder(version_id) / f"{skill.name}.npz"
-                self._shot_pools[key] = ShotPool(skill, shots or load_bundled_shots(skill), encoder, file)
-            return self._shot_pools[key]
 
     def library_folder(self, version_id: UUID) -> Path:
         """Return the folder of what is derived from a library version; named by id, since a name may be any text."""
