@@ -68,7 +68,7 @@ def _measure(model: RealModel, context: ToolContext, method: str, form: str) -> 
     yield {"name": f"real model: {name}", "size": size, "value": round(written / seconds, 2), "unit": "tokens/s"}
     replies = Counter(verdict for step in recorder.steps for verdict in _judge_step(step))
     # The last message of an agent is no step.
-    replies["at once"] += not REASONERS[method].skills and outcome.answers is not None
+    replies["at once"] += bool(form) and outcome.answers is not None
     for verdict in ("at once", "after repair", "never"):
         share = replies[verdict] / max(1, replies.total())
         yield {
