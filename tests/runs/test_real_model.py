@@ -21,6 +21,8 @@ from showhow.tools.tool import ToolContext
 from tests.browser.server import PREPARED
 from tests.servers.real_model import REPLY_LIMIT, RealModel, serving
 
+# The model is written, and loaded, once; a busy machine takes many times as long.
+pytestmark = pytest.mark.timeout(2_400)
 LIMITS = RunLimits(steps=3, seconds=120.0, model_calls=3)
 """A reply takes about 10 s on a quiet machine; on a busy one, the run ends at its seconds."""
 

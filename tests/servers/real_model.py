@@ -23,7 +23,7 @@ from showhow.llm.types import ModelProfile
 from tests.servers.loopback import free_port
 from tests.servers.sparql import end
 
-START_SECONDS = 240
+START_SECONDS = 900
 """Time to write the model, and to load it, for a busy machine; each takes 20 s on a quiet one."""
 REPLY_LIMIT = 64
 """Tokens of a reply; the model rambles to whatever limit it is given."""
