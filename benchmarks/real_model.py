@@ -62,13 +62,13 @@ def _measure(model: RealModel, context: ToolContext, method: str, form: str) -> 
         f"{outcome.ending}: {outcome.failure or (outcome.answers and outcome.answers.final_answer)}".split()
     )
     size, written = f"{sent} requests", outcome.usage.get("output_tokens") or 0
-    counted = outcome.usage.get("calls")
-    note = ending if counted == sent else f"{counted} calls are counted; {ending}"
+    counted = outcome.usage.get("calls", 0)
+    note = ending if counted == sent else f"{ending}; {sent - counted} of the requests under way or not counted"
     yield {"name": f"real model: {name}", "size": size, "value": round(seconds, 1), "unit": "s", "note": note}
     yield {"name": f"real model: {name}", "size": size, "value": round(written / seconds, 2), "unit": "tokens/s"}
     replies = Counter(verdict for step in recorder.steps for verdict in _judge_step(step))
     # The last message of an agent is no step.
-    replies["at once"] += not REASONERS[method].skills and outcome.answers is not None
+    replies["at once"] += bool(form) and outcome.answers is not None
     for verdict in ("at once", "after repair", "never"):
         share = replies[verdict] / max(1, replies.total())
         yield {

@@ -216,8 +216,8 @@ def _wrap(value: str | float, schema: Mapping[str, Any], definitions: Mapping[st
 
 def _conform_object(value: dict[str, Any], schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> dict[str, Any]:
     fields, required = schema["properties"], schema.get("required", ())
-    named: dict[str, Any] = {}
     unknown = {name: field for name, field in value.items() if name not in fields}
+    named: dict[str, Any] = {}
     for name, schema_of_field in fields.items():
         known_as = name if name in value else next((other for other in unknown if _is_alike(other, name)), None)
         if known_as is None:
@@ -229,8 +229,8 @@ def _conform_object(value: dict[str, Any], schema: Mapping[str, Any], definition
     if len(missing) == 1:
         fitting = [name for name, field in unknown.items() if _takes(fields[missing[0]], field, definitions)]
         if len(fitting) == 1:
-            named[missing[0]] = unknown[fitting[0]]
-    return named
+            named[missing[0]] = unknown.pop(fitting[0])
+    return unknown | named
 
 
 def _is_alike(name: str, other: str) -> bool:

@@ -26,6 +26,7 @@ from showhow.llm.structured_output import (
 )
 from showhow.llm.types import ChatReply, Message, TokenLogprob
 from showhow.llm.usage import Usage
+from showhow.reasoners.skills.values import AnswersReply
 from tests.servers.model import Fails, ModelServer, Reply, Request, Says
 
 
@@ -62,7 +63,8 @@ def test_strings_may_hold_line_breaks():
         ("", "no JSON object"),
         ('{"answer": "Saltmouth"', "no JSON object"),
         ('{"answer": "Saltmouth"}', "quotes: field required"),
-        ('{"answer": null, "quotes": "x"}', "quotes: input should be a valid list"),
+        ('{"answer": null, "quotes": {"x": 1}}', r"quotes\.0: input should be a valid string"),
+        ('{"answer": 1, "quotes": [2, "x", 3]}', r"answer: .*; quotes\.0: .*; quotes\.2: "),
         ('{"answer": null, "quotes": [{"text": 1}]}', r"quotes\.0: input should be a valid string"),
         ('{"quotes": 3} {"answer": "Saltmouth", "quotes": [3]}', r"quotes\.0: input should be a valid string"),
         ('<think>{"answer": null, "quotes": []}', "no JSON object"),
@@ -98,6 +100,30 @@ def test_reasoning_is_separated_from_the_reply(text: str, parts: tuple[str, str]
 def test_text_after_closed_reasoning_is_the_whole_reply(thought: str, visible: str) -> None:
     if "<" not in thought + visible:
         assert split_reasoning(f"<think>{thought}</think>{visible}") == (thought.strip(), visible.strip())
+
+
+@pytest.mark.parametrize(
+    ("text", "reply"),
+    [
+        ('{"Answer": "Rome", "quote": "x"}', AnswerReply(answer="Rome", quotes=["x"])),
+        ('{"my_answer": "Rome", "quotes": []}', AnswerReply(answer="Rome", quotes=[])),
+        ('{"answer": "Rome", "quotes": "[\\"x\\"]", "sure": true}', AnswerReply(answer="Rome", quotes=["x"])),
+        # Two fields fit the missing one, or none does, or the object is a part of one that broke off.
+        ('{"city": "Rome", "land": "Italy", "quotes": []}', None),
+        ('{"answer": "Rome", "sure": true}', None),
+        ('{"answer": "Rome", "words": [1]}', None),
+        ('{"all": [{"city": "Rome", "quotes": []}', None),
+        ('{"reasons": ["I know it."], "unknown": true}', None),
+        ('{"steps": [{"thought": "I look it up."}]}', None),
+    ],
+)
+def test_a_form_is_corrected_only_where_there_is_no_choice(text: str, reply: BaseModel | None):
+    reply_type = AnswersReply if "unknown" in text or "steps" in text else AnswerReply
+    if reply is None:
+        with pytest.raises(ReplyParseError):
+            parse_reply(text, reply_type, "scripted")
+    else:
+        assert parse_reply(text, reply_type, "scripted") == reply
 
 
 class Part(BaseModel):

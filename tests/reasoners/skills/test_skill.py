@@ -75,7 +75,9 @@ def test_a_bad_reply_is_asked_again_with_the_sentence_of_its_error():
     ]
 
 
-@pytest.mark.parametrize("bad", ['{"total": ', "", '{"total": "many"}', '{"sum": 5}', "[5]", '{"total": 5', "总和是五"])
+@pytest.mark.parametrize(
+    "bad", ['{"total": ', "", '{"total": "many"}', '{"sum": 5, "rest": 1}', "[5]", '{"total": 5', "总和是五"]
+)
 def test_after_the_last_attempt_the_call_has_failed_or_has_its_fallback(bad: str):
     failed = answer_skill_call(Script(bad, bad, bad), call())
     assert failed.reply is None

@@ -195,7 +195,7 @@ def test_a_server_that_holds_replies_to_the_schema_is_asked_once(with_encoder: T
 
 @pytest.mark.parametrize(
     "bad",
-    ["Born where?", '{"candidates": []}', '{"candidates": [{"query": "x"}]}', "[]", '{"sparql": 5}', "SELECT nothing"],
+    ["Born where?", '{"candidates": []}', '{"candidates": [{"query": 1}]}', "[]", '{"sparql": 5}', "SELECT nothing"],
 )
 def test_an_unparsable_reply_is_requested_again_twice(bad: str, with_encoder: ToolContext):
     outcome, server = generate(with_encoder, [Says(bad), Says(bad), wrote(GOOD)])
