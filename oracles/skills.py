@@ -358,10 +358,10 @@ class OracleResponder(BaselineOracle):
         answers = self._triples.answer([completed.kept or () for completed in request.triples])
         if answers is None:
             return ReasonedReply(reasons="A triple has no fact that is right.", answers=[], unknown=True)
-        support = {id_: None for completed in request.triples for fact in completed.kept or () for id_ in fact.support}
+        facts = {id_: None for completed in request.triples for fact in completed.kept or () for id_ in fact.support}
         shown = {passage.id for passage in request.passages}
         return ReasonedReply(
-            reasons="The kept facts state it.", answers=answers, support=[id_ for id_ in support if id_ in shown]
+            reasons="The kept facts state it.", answers=answers, support=[id_ for id_ in facts if id_ in shown]
         )
 
     @cached_property

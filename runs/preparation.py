@@ -1,6 +1,6 @@
 """Prepares a run: its specification with its pins, and the reasoner's task with tools and demonstrations."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 from typing import Any

@@ -66,6 +66,8 @@ class Repair(NamedTuple):
 
     trace_id: UUID
     """The trace of the failure."""
+    repair_id: UUID | None
+    """The fork; None while the question is only reserved."""
     status: str
     """"held" for a reservation, else the fork's status."""
     person: str | None
@@ -192,26 +194,26 @@ def find_repairs(session: Session, failures: Iterable[VerificationOutcome]) -> d
         )
         for question_id, name, person_id in reservations:
             trace = by_question[question_id]
-            repairs[trace] = Repair(trace, "held", name, person_id)
+            repairs[trace] = Repair(trace, None, "held", name, person_id)
         # A question with a person's answer, in review or approved, needs no other repair; "approved" comes last.
         answers = session.execute(
-            select(Trace.question_id, Trace.status, User.name, User.id)
+            select(Trace.question_id, Trace.id, Trace.status, User.name, User.id)
             .join(User, User.id == Trace.author_id)
             .where(Trace.question_id.in_(by_question), Trace.status.in_(COMPLETED_STATUSES))
             .order_by(Trace.status.desc(), Trace.id)
         )
-        for question_id, status, name, person_id in answers:
+        for question_id, answer_id, status, name, person_id in answers:
             trace = by_question[question_id]
-            repairs[trace] = Repair(trace, status, name, person_id)
+            repairs[trace] = Repair(trace, answer_id, status, name, person_id)
         forks = session.execute(
-            select(Trace.parent_id, Trace.status, User.name, User.id)
+            select(Trace.parent_id, Trace.id, Trace.status, User.name, User.id)
             .outerjoin(User, User.id == Trace.author_id)
             .where(Trace.parent_id.in_(batch), Trace.author_id.is_not(None))
             .order_by(Trace.started_at, Trace.id)
         )
-        for parent, status, name, person_id in forks:
+        for parent, fork, status, name, person_id in forks:
             if parent is not None:
-                repairs[parent] = Repair(parent, status, name, person_id)
+                repairs[parent] = Repair(parent, fork, status, name, person_id)
     return repairs
 
 
