@@ -353,8 +353,8 @@ class OracleResponder(BaselineOracle):
                 return ReasonedReply(reasons="Too few values were joined.", answers=[], unknown=True)
             reasons = "The triples state it." if answers else "The triples have no answer."
             shown = {passage.id for passage in request.passages}
-            support = [id_ for completed in request.triples for id_ in completed.facts if id_ in shown]
-            return ReasonedReply(reasons=reasons, answers=answers, support=list(dict.fromkeys(support)))
+            cited = [id_ for completed in request.triples for id_ in completed.facts if id_ in shown]
+            return ReasonedReply(reasons=reasons, answers=answers, support=list(dict.fromkeys(cited)))
         answers = self._triples.answer([completed.kept or () for completed in request.triples])
         if answers is None:
             return ReasonedReply(reasons="A triple has no fact that is right.", answers=[], unknown=True)

@@ -39,13 +39,12 @@ from showhow.reasoners.base import (
 from showhow.reasoners.shots import fit_shots
 from showhow.reasoners.skills.skill import (
     ModelResponder,
-    Skill,
     SkillCall,
     SkillResult,
     answer_skill_call,
     skill_step_data,
 )
-from showhow.reasoners.skills.values import UNSUPPORTED, AnswersReply
+from showhow.reasoners.skills.values import UNSUPPORTED
 from showhow.runs.branch_workers import (
     CancellableWorkers,
     PersonAwaited,
@@ -57,6 +56,7 @@ from showhow.runs.branch_workers import (
 from showhow.runs.budget import BudgetMeter, CallCounts, RunLimitExceeded
 from showhow.runs.model_call_recorder import current_step, working_on_step
 from showhow.runs.recorders import NO_OUTCOME, RecordedSteps, StepRecorder, read_recorded, to_new_step
+from showhow.runs.reply_tally import ReplyTally
 from showhow.tools.arguments import ToolError
 from showhow.tools.read import read
 from showhow.tools.tool import ToolContext, ToolResult
@@ -147,28 +147,6 @@ class _Job:
     step: Step | None = None
 
 
-class _ReplyTally:
-    """Tells whether the replies of a run's skills were of any use."""
-
-    def __init__(self) -> None:
-        self._usable: dict[bool, bool] = {}
-        """Whether a skill that answers, or another one, had a usable reply."""
-        self._error = ""
-
-    def add(self, skill: Skill[Any, Any], result: SkillResult[Any]) -> None:
-        """Note a reply, or that there was none."""
-        answers = issubclass(skill.reply_type, AnswersReply)
-        self._usable[answers] = self._usable.get(answers, False) or result.is_usable
-        self._error = self._error if result.is_usable else result.error or ""
-
-    @property
-    def unusable(self) -> str | None:
-        """Why no answering skill, or if none was asked no skill, had a usable reply; None if one had."""
-        if not self._usable or self._usable.get(True, self._usable.get(False)):
-            return None
-        return self._error
-
-
 _UNSUPPORTED_REASON = "The method names no source that states its answer, and its own knowledge is not to be used"
 
 
@@ -191,7 +169,7 @@ class _RunDriver:
         """Spans that the resumed run had completed."""
         self._recorded = RecordedSteps(())
         self._strands: list[Strand] = []
-        self._replies = _ReplyTally()
+        self._replies = ReplyTally()
         self._awaited: list[Step] = []
         """Calls of skills whose replies a person has to write."""
         self._responder = task.responder or (None if task.context.chat is None else ModelResponder(task.context.chat))
