@@ -3,7 +3,7 @@
 from typing import Any
 
 from showhow.reasoners.skills.skill import Skill, SkillResult
-from showhow.reasoners.skills.values import AnswersReply
+from showhow.reasoners.skills.values import WITHOUT_SUPPORT, AnswersReply
 
 
 class ReplyTally:
@@ -17,8 +17,10 @@ class ReplyTally:
     def add(self, skill: Skill[Any, Any], result: SkillResult[Any]) -> None:
         """Note a reply, or that there was none."""
         answers = issubclass(skill.reply_type, AnswersReply)
-        self._usable[answers] = self._usable.get(answers, False) or result.is_usable
-        self._error = self._error if result.is_usable else result.error or ""
+        # An answer that rests on nothing is no nonsense.
+        is_usable = result.is_usable or result.error == WITHOUT_SUPPORT
+        self._usable[answers] = self._usable.get(answers, False) or is_usable
+        self._error = self._error if is_usable else result.error or ""
 
     @property
     def unusable(self) -> str | None:

@@ -295,8 +295,9 @@ class InContext:
         result: SkillResult[AnswersReply] = yield call
         reply = require_answers(result, task.question, 1)
         if is_plain:
-            # The reply names no articles, and every one was before it.
-            conclusion = conclude(reply.answers, (), {passage.source for passage in passages})
+            # The reply names no articles, and rests on the step that read every one.
+            steps = [] if opened.step_position is None else [opened.step_position]
+            conclusion = conclude(reply.answers, steps, {passage.source for passage in passages})
         else:
             conclusion = conclude_from_passages(reply, passages, reasons_of(reply))
         return FinalAnswer(conclusion.answers, details=conclusion.details, expected_model_calls=1)

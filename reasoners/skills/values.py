@@ -172,8 +172,13 @@ WITHOUT_SUPPORT = (
 
 
 def lacks_support(reply: AnswersReply) -> bool:
-    """Whether answers rest on no passage; that nothing was found, which is a count of 0 or a no, needs none."""
-    return not reply.support and any(answer.text.strip().casefold() not in {"0", "no"} for answer in reply.answers)
+    """Whether answers that need support rest on no passage."""
+    return not reply.support and _need_support(answer.text for answer in reply.answers)
+
+
+def _need_support(texts: Iterable[str]) -> bool:
+    """Whether one of the answers has to rest on something; a count of 0 and a no say that nothing was found."""
+    return any(text.strip().casefold() not in {"0", "no"} for text in texts)
 
 
 def check_supported_answers(reply: AnswersReply, passages: Sequence[SourcePassage]) -> str | None:
@@ -335,7 +340,7 @@ def conclude(
 
     `sources` (text, graph, web, model) are those that the values rest on. Only an answer that rests on one kind alone
     is also the answer of that kind; text and web are one kind. Without a value the question cannot be answered; values
-    without a step are UNSUPPORTED, unless they rest on own knowledge.
+    that need a step and have none are UNSUPPORTED, unless they rest on own knowledge.
     """
     texts = list(dict.fromkeys(value.text for value in values))
     answer, is_own = join_answers(texts), OWN_KNOWLEDGE in sources
@@ -354,7 +359,9 @@ def conclude(
         final_thought=f"{f'{reasons} ' if reasons else ''}{statement}{marks}",
     )
     details = {"answers": texts} | ({"cited_steps": cited} if cited else {})
-    return Conclusion(answers, details | ({} if cited or is_own or not texts else {UNSUPPORTED: True}))
+    return Conclusion(
+        answers, details | ({UNSUPPORTED: True} if _need_support(texts) and not cited and not is_own else {})
+    )
 
 
 def conclude_from_passages(reply: AnswersReply, passages: Sequence[SourcePassage], reasons: str = "") -> Conclusion:

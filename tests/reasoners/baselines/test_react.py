@@ -128,7 +128,7 @@ def test_react_that_answers_asks_for_no_samples(ships: ToolContext) -> None:
     ("react", "rounds", "reason"),
     [
         ([SEARCH, READ], 1, "no answer after 1 rounds"),
-        ([GIVES_UP], 1, "have an answer"),
+        ([GIVES_UP], 1, "have no answer"),
         ([UNRUNNABLE] * 3, 7, "cannot be run"),
     ],
     ids=["limit", "no answer", "unusable"],

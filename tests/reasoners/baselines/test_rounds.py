@@ -34,6 +34,22 @@ def ask_two_follow_ups(request: Request) -> Says:
     return says(intermediate=town, follow_up=None, final=answers("Gullhaven"))
 
 
+def in_turn(*replies: Says | Callable[[Request], Says]) -> Callable[[Request], Says]:
+    """A script of replies, which may be written when they are asked for."""
+    waiting = iter(replies)
+
+    def reply(request: Request) -> Says:
+        written = next(waiting)
+        return written if isinstance(written, Says) else written(request)
+
+    return reply
+
+
+def answer_from_the_captain(request: Request) -> Says:
+    captain = answers("Ada Lund", support=(passage_id(request, CAPTAIN),))
+    return says(intermediate=captain, follow_up=None, final=answers("Gullhaven"))
+
+
 def searches(done: BaselineRun) -> list[str]:
     return [step.arguments["query"] for step in done.steps if step.tool == "wikisearch"]
 
@@ -53,11 +69,11 @@ def test_self_ask_looks_each_follow_up_up_and_cites_what_answered_them(
 
 
 def test_self_ask_has_to_answer_when_no_follow_up_is_left(ships: ToolContext) -> None:
-    script = [
+    script = in_turn(
         says(intermediate=None, follow_up=WHO, final=None),
         says(intermediate=answers("Ada Lund"), follow_up=WHERE, final=None),
-        says(intermediate=answers("Ada Lund"), follow_up=None, final=answers("Gullhaven")),
-    ]
+        answer_from_the_captain,
+    )
     done = run_baseline("self-ask", ships, script, {"rounds": 1, "articles": 1})
     assert "No follow-up is left" in done.requests[2].body["messages"][-1]["content"]
     assert (done.answers.final_answer, searches(done)) == ("Gullhaven", [WHO])
@@ -80,12 +96,7 @@ def test_self_ask_has_to_answer_when_no_follow_up_is_left(ships: ToolContext) ->
 def test_a_bad_reply_of_self_ask_is_asked_again_with_the_sentence_that_says_why(
     ships: ToolContext, bad: Says, words: str
 ) -> None:
-    script = [
-        says(intermediate=None, follow_up=WHO, final=None),
-        bad,
-        bad,
-        says(intermediate=answers("Ada Lund"), follow_up=None, final=answers("Gullhaven")),
-    ]
+    script = in_turn(says(intermediate=None, follow_up=WHO, final=None), bad, bad, answer_from_the_captain)
     done = run_baseline("self-ask", ships, script, {"articles": 1})
     assert all(words in request.body["messages"][-1]["content"] for request in done.requests[2:])
     assert (done.answers.final_answer, len(done.requests)) == ("Gullhaven", 4)
@@ -148,7 +159,10 @@ def test_ircot_keeps_passages_of_so_many_articles_and_each_passage_once(ships: T
 
 
 def test_at_the_limit_of_sentences_the_reader_answers_all_the_same(ships: ToolContext) -> None:
-    script = [says(sentence=FIRST, final=None), says(reasons="So.", **answers("Gullhaven"))]
+    def read(request: Request) -> Says:
+        return says(reasons="So.", **answers("Gullhaven", support=(passage_id(request, CAPTAIN),)))
+
+    script = in_turn(says(sentence=FIRST, final=None), read)
     done = run_baseline("ircot", ships, script, {"sentences": 1})
     assert (done.answers.final_answer, done.outcome.calls["model_calls_expected"]) == ("Gullhaven", 2)
 
@@ -165,8 +179,11 @@ def test_at_the_limit_of_sentences_the_reader_answers_all_the_same(ships: ToolCo
 def test_a_bad_sentence_is_asked_again_with_the_sentence_that_says_why(
     ships: ToolContext, bad: Says, words: str
 ) -> None:
-    good = says(sentence=SECOND, final=answers("Gullhaven"))
-    done = run_baseline("ircot", ships, [says(sentence=FIRST, final=None), bad, bad, good], {"reader": "off"})
+    def conclude(request: Request) -> Says:
+        return says(sentence=SECOND, final=answers("Gullhaven", support=(passage_id(request, CAPTAIN),)))
+
+    script = in_turn(says(sentence=FIRST, final=None), bad, bad, conclude)
+    done = run_baseline("ircot", ships, script, {"reader": "off"})
     assert all(words in request.body["messages"][-1]["content"] for request in done.requests[2:])
     assert (done.answers.final_answer, len(done.requests)) == ("Gullhaven", 4)
 
