@@ -180,7 +180,7 @@ def _conform(value: Any, schema: Mapping[str, Any], definitions: Mapping[str, An
         return _conform(value, options[0], definitions)
     kind = schema.get("type")
     if kind in ("array", "object") and isinstance(value, str):
-        value = _parse_written_json(value)
+        value = _parse_written_json(value, list if kind == "array" else dict)
     if kind == "array" and value is not None:
         return [_conform(item, schema.get("items", {}), definitions) for item in _as_list(value)]
     if kind == "object" and "properties" in schema:
@@ -195,12 +195,12 @@ def _as_list(value: Any) -> list[Any]:
     return value if isinstance(value, list) else [value]
 
 
-def _parse_written_json(text: str) -> Any:
+def _parse_written_json(text: str, expected: type[list[Any] | dict[str, Any]]) -> Any:
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):
         return text
-    return value if isinstance(value, dict | list) else text
+    return value if isinstance(value, expected) else text
 
 
 def _takes(schema: Mapping[str, Any], value: Any, definitions: Mapping[str, Any]) -> bool:

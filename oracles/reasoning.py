@@ -357,11 +357,15 @@ class GoldTriples:
                     return None
         return distinct_values(values[last_leaf(self._gold.root)])
 
-    def answer_joined(self, joined: Mapping[str, Sequence[AnswerValue]]) -> list[AnswerValue] | None:
+    def answer_joined(
+        self, joined: Mapping[str, Sequence[AnswerValue]], facts: Sequence[str]
+    ) -> list[AnswerValue] | None:
         """The answers that follow from the values joined for each unknown; None if they are not the gold ones.
 
-        A join leaves out values that nothing continues; so where a question has no answer, nothing may be left.
+        A join leaves out values that nothing continues, such as a living person whose day of death is asked for; of an
+        unknown without a value, the facts that are shown tell which it had.
         """
+        stated = "\n".join(facts)
         values: dict[ReasoningNode, list[AnswerValue]] = {}
         for leaf in self._gold.root.leaves():
             inputs = [values[last_leaf(node)] for node in leaf.inputs]
@@ -374,7 +378,11 @@ class GoldTriples:
             end = self._triple_ends[leaf]
             if leaf.needs_retrieval and is_unknown(end):
                 keys = {self._find_key(value) for value in joined.get(end, ())}
-                values[leaf] = [value for value in complete if value.key in keys]
+                values[leaf] = [
+                    value
+                    for value in complete
+                    if (value.key in keys if keys else (value.entity or value.text) in stated or value.text in stated)
+                ]
         answers = distinct_values(values[last_leaf(self._gold.root)])
         return answers if {value.key for value in answers} == {value.key for value in self._gold.root_answers} else None
 

@@ -348,7 +348,7 @@ class OracleResponder(BaselineOracle):
         if triples != list(self._gold.triples) or wrong:
             return ReasonedReply(reasons="Other triples than the gold ones.", answers=[], unknown=True)
         if all(completed.kept is None for completed in request.triples):
-            answers = self._triples.answer_joined(request.values)
+            answers = self._triples.answer_joined(request.values, [passage.text for passage in request.passages])
             if answers is None:
                 return ReasonedReply(reasons="Too few values were joined.", answers=[], unknown=True)
             reasons = "The triples state it." if answers else "The triples have no answer."

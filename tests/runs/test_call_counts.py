@@ -29,7 +29,7 @@ from tests.app.cli.in_process import run_in_process
 from tests.oracles.test_gold_traces import some_meaning
 from tests.servers.model import ModelServer, Reply, Request, Says
 
-OPTIONS = GenerationOptions(people=60, seed=9, depth=3, per_template=1)
+OPTIONS = GenerationOptions(people=50, seed=9, depth=3, per_template=1)
 ASKING = [entry.name for entry in REASONERS.values() if entry.needs_model]
 SKILLS = {
     skill.name: skill

@@ -351,7 +351,7 @@ def test_a_text_that_is_a_reference_is_filled_in(context: ToolContext, argument:
     run = play(context, replies)
     queries = [str(step.arguments["query"]) for step in run.calls("wikisearch")]
     assert {"Sea Star captain", "Ada Lund place of birth of Ada Lund"} <= {*queries}
-    assert not [query for query in queries if "[" in query]
+    assert not [query for query in queries if "[" in query], queries
 
 
 def test_a_model_whose_replies_never_parse_has_failed_and_one_that_does_not_know_has_refused(context: ToolContext):
