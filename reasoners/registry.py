@@ -527,7 +527,7 @@ REASONERS = Registry(
     ReasonerEntry,
     _ENTRIES,
     raises=(ReasonerError, AgentOptionsError, SelectionError, ChatError, ToolError, SourceError),
-    check=lambda entry: [entry.selection_config(values) for values in ({}, *entry.presets.values())],
+    check=lambda entry: (entry.own_options, *map(entry.selection_config, ({}, *entry.presets.values()))),
 )
 
 

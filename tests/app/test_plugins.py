@@ -279,7 +279,7 @@ def test_what_is_broken_in_a_package_is_one_sentence_each_and_stops_nothing_else
     (tmp_path / "articles.jsonl").write_text('{"title": "Ben", "text": "Ben sails the sea."}\n')
     (tmp_path / "questions.jsonl").write_text('{"question": "Who is Ben?", "answer": "Ben"}\n')
     done = run_script(python, STOP, tmp_path)
-    assert done.stdout.strip().endswith("went on"), (done.stdout[-500:], done.stderr[-3000:])
+    assert done.stdout.strip().endswith("went on"), done.stdout[-500:] + done.stderr[-3000:]
 
 
 def test_the_setting_turns_all_of_them_off(tmp_path):

@@ -67,7 +67,7 @@ def test_every_option_of_a_reasoner_is_a_field_with_its_default_and_its_choices(
         options = page.session_state["options"][entry.name]
         assert entry.parse_options(options) == entry.parse_options({})
     (own,) = [box for box in page.selectbox if box.key == "ask_atomr_own"]
-    assert [option.partition(":")[0] for option in own.options] == ["never", "fallback"]
+    assert [option.partition(":")[0] for option in own.options] == ["never", "fallback", "free"]
     page.number_input(key="ask_geek_explore").set_value(4)
     own.select("fallback")
     page.run()
