@@ -78,9 +78,11 @@ def _close_home(home: Path) -> None:
 
 
 def _plugins_are_on() -> bool:
-    # The help of a verb lists plugins too, and needs no settings that can be used.
-    with suppress(SettingsError):
+    if _override.get() is not None or _process_services.cache_info().currsize:
         return current_services().settings.plugins
+    # The help of a verb lists plugins, too: it needs no settings that can be used, and builds no services.
+    with suppress(SettingsError):
+        return Settings.from_env(read_environment(), Path.cwd() / ".env").plugins
     return False
 
 
