@@ -307,13 +307,15 @@ def _hops() -> ColumnElement[Any]:
 # The kind is the group that figures count a question in (`group_of_question`).
 _GROUP = case((gold_says_unanswerable(Question.gold_answers), CANNOT_BE_ANSWERED), else_=Question.kind)
 _VALUES = {"kind": _GROUP, "hops": _hops(), "sources": _detail("needs")}
-_VALUES |= {"difficulty": func.coalesce(_detail("difficulty"), _detail("level"))}
-_VALUES |= {"answers": cast(func.json_array_length(Question.gold_answers), String)}
+_GROUPS = _VALUES | {
+    "difficulty": func.coalesce(_detail("difficulty"), _detail("level")),
+    "answers": cast(func.json_array_length(Question.gold_answers), String),
+}
 
 
 def load_question_groups(session: Session, run_id: UUID, name: str) -> dict[str, str | None]:
-    """Load a value of _VALUES for each question of the run, by its id as in QuestionFigures."""
-    rows = select(cast(Question.id, String), _VALUES[name]).join(Attempt, Attempt.question_id == Question.id)
+    """Load a value of _GROUPS for each question of the run, by its id as in QuestionFigures."""
+    rows = select(cast(Question.id, String), _GROUPS[name]).join(Attempt, Attempt.question_id == Question.id)
     values = session.execute(rows.where(Attempt.run_id == run_id).distinct(), execution_options=WITH_REMOVED)
     return {row[0]: row[1] for row in values}
 

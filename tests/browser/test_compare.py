@@ -156,7 +156,7 @@ def test_a_table_is_downloaded_and_a_run_opens_from_it(page: Page, home: Showhow
     expect(page.get_by_role("heading", name="atomr with default:1").first).to_be_visible()
 
 
-@pytest.mark.parametrize(("title", "by"), [("Difficulty", "difficulty"), ("Source", "source")])
+@pytest.mark.parametrize(("title", "by"), [("Difficulty", "difficulty"), ("Source of the answer", "source")])
 def test_scores_by_groups_are_those_of_the_command_line(page: Page, home: Showhow, title: str, by: str):
     ids = list_runs(home)
     cora = Comparer(page, home.url, "cora")

@@ -17,7 +17,7 @@ _TITLES = {
     "answers": "Number of answers",
     "size": "Size of the world",
     "agreement": "Agreement of the sources",
-    SOURCE: "Source",
+    SOURCE: "Source of the answer",
 }
 
 
