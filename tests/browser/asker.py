@@ -40,7 +40,11 @@ class Asker:
 
     def choose(self, label: str, option: str) -> None:
         """Choose an option of a select box."""
-        self.page.get_by_label(label, exact=True).click()
+        field = self.page.get_by_label(label, exact=True)
+        # A select box that has just opened closes when its drawer scrolls.
+        field.scroll_into_view_if_needed()
+        self.settle()
+        field.click()
         self.page.get_by_role("option", name=option).click()
         self.settle()
 

@@ -257,7 +257,7 @@ def test_a_restore_killed_at_any_moment_leaves_a_whole_database(database: Databa
     restore_database(database, backup)
     assert [path.name for path in tmp_path.iterdir() if path.name.startswith((".showhow.db.restor",))] in (
         [],
-        [".showhow.db.storage.restore-lock"],
+        [".showhow.db.restore-lock"],
     )
 
 
@@ -279,7 +279,7 @@ def test_a_full_disk_replaces_nothing(database: Database, backup: Path, tmp_path
                 attempt()
     assert names(store) == ["first", "second"]
     store.close()
-    assert sorted(path.name for path in folder.iterdir()) == [".showhow.db.storage.restore-lock", "showhow.db"]
+    assert sorted(path.name for path in folder.iterdir()) == [".showhow.db.restore-lock", "showhow.db"]
 
 
 @pytest.mark.parametrize("database", SQLITE, indirect=True)
