@@ -18,7 +18,7 @@ from typing import Any, Protocol
 from uuid import UUID
 
 from showhow.db.database import StoreError
-from showhow.db.models import WAITING, Step
+from showhow.db.models import UNFINISHED_ENDINGS, WAITING, Step
 from showhow.db.questions.answer_formats import InvalidAnswer
 from showhow.db.run_spec import RunLimits
 from showhow.db.runs.runs import RunOutcome
@@ -225,7 +225,9 @@ class _RunDriver:
 
     def make_result(self, ending: str, failure: str | None) -> RunOutcome:
         """The outcome of the run with its usage and seconds so far."""
-        self._meter.settle_rest()
+        # A run that may go on takes the replies that no step has, and counts them then.
+        if ending not in UNFINISHED_ENDINGS:
+            self._meter.settle_rest()
         usage = self._meter.usage.to_json() if self._meter.usage.calls else {}
         calls = self._meter.describe_calls()
         if unstated := getattr(self._responder, "unstated_replies", 0):
