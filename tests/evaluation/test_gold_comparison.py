@@ -83,7 +83,9 @@ def test_one_wrong_reply_is_the_first_difference_with_the_gold_answers_beside(gr
                 continue
             noticed += 1
             part = wrong.steps[first.position - 1]
-            assert (part.node, first.gold) == (step.node, places[step.position].gold), question.text
+            # PDRR looks a second time for what the first look did not find.
+            node = (part.node or "").removesuffix("/again")
+            assert (node, first.gold) == (step.node, places[step.position].gold), question.text
     # PDRR completes a triple without a relation from texts, which heals the wrong reply. AtomR and GEEK take no answers
     # without support, which wrong ones in place of none lack.
     assert noticed >= tried * {"pdrr": 0.6, "atomr": 0.9, "geek": 0.8}.get(method, 1) > 5

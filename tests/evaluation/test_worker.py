@@ -1,5 +1,6 @@
 """`showhow worker`: processes that share verifications through PostgreSQL, killed, paused, limited and stopped."""
 
+import re
 import signal
 import subprocess
 import sys
@@ -151,7 +152,7 @@ def test_pause_number_at_once_and_priority_hold_for_all_workers(team):
 
 
 def test_the_money_of_a_run_is_never_exceeded_by_its_workers_together(team):
-    """A request has at most 4,379 tokens at a dollar a million, and in fact 110 tokens."""
+    """A request has some thousand tokens at most at a dollar a million, and in fact 110 tokens."""
     team.pupil.latency = 0.05
     first_request = len(team.home.server.requests)
     arguments = ("--reasoner", "cot", "--limit", 30)
@@ -164,8 +165,11 @@ def test_the_money_of_a_run_is_never_exceeded_by_its_workers_together(team):
     ((used, reason),) = team.home.rows("SELECT used_money, stop_reason FROM worker_run WHERE run_id = :run", run=run)
     requests = len(team.home.server.requests) - first_request
     assert used == pytest.approx(requests * 110 / 1e6)
-    assert used <= limit < used + 0.00438
-    assert reason.startswith("the limit of $0.0055 for all questions leaves no room for a request of at most $0.0043")
+    most = re.match(
+        r"the limit of \$0\.0055 for all questions leaves no room for a request of at most \$([\d.]+)", reason
+    )
+    assert most is not None
+    assert used <= limit < used + float(most[1]) + 1e-4
     # With more money the same verification goes on, and pays for nothing again.
     assert team.home.share(*arguments, "--most-money", 10) == run
     team.home.wait_until(team.home.are_finished)

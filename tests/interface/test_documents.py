@@ -13,7 +13,7 @@ import showhow
 pytestmark = pytest.mark.long
 
 ROOT = Path(__file__).parents[2]
-MODULES = sorted({name for name in showhow._MODULES.values() if name.startswith("showhow.")} | {"showhow"})
+MODULES = sorted({name for name in showhow._MODULES.values() if name.startswith("showhow.interface.")} | {"showhow"})
 
 
 @pytest.mark.parametrize("name", MODULES)
