@@ -24,6 +24,7 @@ from showhow.evaluation.statistics import detectable_difference, pass_at_k, pass
 from showhow.evaluation.value_format import format_cost
 from showhow.llm.usage import Usage
 from showhow.reasoners.provenance import mask_names
+from showhow.reasoners.registry import DEFAULT_PRESET
 
 REFUSED = "refused"
 RESUMABLE_ENDINGS = (None, *UNFINISHED_ENDINGS)
@@ -405,7 +406,8 @@ def _describe_run(run: Run) -> str:
     spec = run.spec
     skills = None if spec.skills == MODEL_SKILLS else spec.skills
     name = spec.details.get("imported_as") or run.reasoner
-    return run.title or ", ".join(str(part) for part in (name, spec.preset, spec.library, spec.model, skills) if part)
+    preset = None if spec.preset == DEFAULT_PRESET else spec.preset
+    return run.title or ", ".join(str(part) for part in (name, preset, spec.library, spec.model, skills) if part)
 
 
 def _describe_options(run: Run) -> str:

@@ -33,7 +33,7 @@ from showhow.evaluation.verification.repairs import (
     repair_priority,
 )
 from showhow.evaluation.verification.worker import describe_workers
-from showhow.reasoners.registry import reasoner_title
+from showhow.reasoners.registry import DEFAULT_PRESET, reasoner_title
 from showhow.runs.budget import MAX_CONCURRENT_QUESTIONS
 from showhow.runs.services import Services
 from showhow.tasks.task import dump_call
@@ -70,7 +70,7 @@ def show_verification(services: Services, project: Project, run: Run, workers: s
 def _format_heading(report: VerificationReport) -> str:
     again = ", the failures again" if report["again_of"] else ""
     model = f", {label}" if (label := format_model(report)) else ""
-    preset = f" ({report['preset']})" if report["preset"] else ""
+    preset = f" ({report['preset']})" if report["preset"] not in (None, DEFAULT_PRESET) else ""
     return f"{reasoner_title(report['reasoner'])}{preset} with {report['library'] or 'no library'}{model}{again}"
 
 
