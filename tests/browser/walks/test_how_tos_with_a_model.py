@@ -57,6 +57,8 @@ def tools_of_others(walk: Walk, _: ModelServer) -> None:
 
 
 def models(walk: Walk, model: ModelServer) -> None:
+    if not walk.showhow.port:
+        walk.showhow.start()
     walk.open("lead", "Words")
     walk.go("Settings")
     walk.click("Add a profile")
