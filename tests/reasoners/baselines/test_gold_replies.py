@@ -111,7 +111,7 @@ def test_gold_replies_give_the_gold_answers_with_the_expected_calls(
     # A method whose passages do not state the answer has to refuse it, whatever the gold reasoning replies.
     stated = [(text, score) for text, score in scores if not names_no_source(score.refusal_reason)]
     assert {text: score for text, score in stated if score.scores is None or score.scores["f1"] != 1.0} == {}
-    assert stated
+    assert len(stated) > QUESTIONS * 0.6
     assert {text: score for text, score in scores if score.model_calls != score.model_calls_expected} == {}
     expected = {"direct": 1, "cot": 1, "cot-sc": 5, "rag": 1, "cot-rag": 1, "in-context": 1}
     if name == "chain-of-knowledge" and options:
