@@ -200,8 +200,7 @@ def test_a_person_plays_a_skill_while_the_model_plays_the_others(ida: Asker, sce
     model.changed = {}
     ida.choose("Reasoner", "AtomR: a tree of operations")
     page.get_by_role("button", name="Options").click()
-    page.get_by_role("combobox", name="Skills that you play").click()
-    page.get_by_role("option", name="select sources").click()
+    ida.choose("Skills that you play", "select sources")
     page.keyboard.press("Escape")
     ida.settle()
     model.asked.clear()
