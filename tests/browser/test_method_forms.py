@@ -194,6 +194,7 @@ def test_an_unusable_reply_is_refused_in_one_sentence(ida: Asker, scene: Scene):
     assert ida.trace == trace
 
 
+@pytest.mark.long
 def test_a_person_plays_a_skill_while_the_model_plays_the_others(ida: Asker, scene: Scene):
     """Operations that are independent wait at the same time; their forms are shown one after another."""
     page, model = ida.page, scene.model
@@ -233,6 +234,7 @@ def test_a_person_plays_a_skill_while_the_model_plays_the_others(ida: Asker, sce
     assert list(authors.values()) == ["ida"] * written
 
 
+@pytest.mark.long
 def test_gold_reasoning_plays_the_skills_of_a_walk_whose_hops_are_drawn(ida: Asker, scene: Scene):
     page, model = ida.page, scene.model
     ida.choose("Reasoner", "ToG: a beam through the graph")

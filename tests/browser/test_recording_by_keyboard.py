@@ -69,6 +69,7 @@ def open_review(page: Page, home: Showhow, trace: str) -> None:
     settle(page)
 
 
+@pytest.mark.long
 def test_a_value_offers_its_tools_goes_along_to_another_and_an_undo_gives_the_step_back(
     page: Page, home: Showhow, person: str
 ):
@@ -141,6 +142,7 @@ def test_steps_fold_to_an_outline_that_is_searched_and_copied(page: Page, home: 
     assert f'`read(title="{person}"' in copied
 
 
+@pytest.mark.long
 def test_returned_work_is_found_fixed_and_reviewed_with_its_difference(page: Page, home: Showhow, person: str):
     eve = Annotator(page, home.url, "eve", PROJECT)
     record_two_steps(eve, person)

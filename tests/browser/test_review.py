@@ -194,6 +194,7 @@ def approve_two(page: Page) -> None:
     settle(page)
 
 
+@pytest.mark.long
 def test_a_reviewer_finds_the_disputed_question_compares_decides_in_bulk_and_undoes_it(
     page: Page, home: Showhow, store: Database, questions: list[Question]
 ):

@@ -51,6 +51,7 @@ def picture(page: Page, name: str) -> None:
         page.screenshot(path=Path(folder) / f"{name}.png")
 
 
+@pytest.mark.long
 def test_an_annotator_can_start_no_verification_no_freezing_and_no_export(page: Page, home: Showhow):
     open_page(page, home, "verify", "cleo")
     expect(page.locator(".st-key-verify button")).to_be_disabled()

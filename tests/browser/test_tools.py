@@ -3,6 +3,7 @@ import json
 from datetime import UTC, datetime, timedelta
 from urllib.parse import parse_qs, urlencode, urlsplit
 
+import pytest
 from playwright.sync_api import Page, expect
 
 from showhow.tools.registry import tool_title
@@ -48,6 +49,7 @@ def record(page: Page, real: Showhow) -> None:
     max_.rate(1)
 
 
+@pytest.mark.long
 def test_recorded_calls_are_counted_and_a_rating_links_to_its_step(page: Page, real: Showhow):
     record(page, real)
     max_ = Mechanic(page, real.url, "max")

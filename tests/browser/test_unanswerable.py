@@ -30,6 +30,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Showhow]:
     showhow.stop()
 
 
+@pytest.mark.long
 def test_a_person_says_why_a_question_cannot_be_answered_and_a_reviewer_approves_it(page: Page, home: Showhow) -> None:
     ann = Annotator(page, home.url, "ann", PROJECT)
     ann.wait_for_save(lambda: ann.thought.fill("Is there such a king?"))

@@ -177,6 +177,7 @@ def test_the_bundled_encoder_does_not_import_torch() -> None:
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
+@pytest.mark.long
 def test_the_objects_of_torch_are_excluded_from_garbage_collection(tmp_path: Path) -> None:
     folder = link_model(tmp_path / "first", pooling_mode_mean_tokens=False, pooling_mode_cls_token=True)
     code = (

@@ -276,6 +276,7 @@ class ConcurrencyCount:
         return Says("ok")
 
 
+@pytest.mark.long
 def test_requests_at_once_are_limited_over_threads_and_processes(tmp_path: Path) -> None:
     script = ConcurrencyCount()
     with ModelServer(script) as server:

@@ -217,6 +217,7 @@ class Delaying:
         return self.oracle.reply(call, rejections)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("method", EXACT_METHODS)
 def test_random_delays_change_neither_steps_nor_answer(one_ground: Ground, method: str):
     """`make bench ONLY=reasoners` compares 200 questions; here is one of each kind."""

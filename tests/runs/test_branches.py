@@ -236,6 +236,7 @@ def test_branches_that_wait_for_each_other_fail_the_run_with_one_sentence():
     )
 
 
+@pytest.mark.long
 def test_ten_thousand_branches_in_a_chain_end():
     class Chain:
         name = "chain"

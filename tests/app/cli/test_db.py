@@ -297,6 +297,7 @@ def run_verbs(home: Path, *verbs: tuple[str, ...]) -> None:
     )
 
 
+@pytest.mark.long
 def test_everything_in_the_home_and_every_export_is_readable_by_its_owner_only(prepared: Path, tmp_path: Path):
     umask = os.umask(0o022)
     try:

@@ -185,6 +185,7 @@ def test_calls_without_reported_tokens_count_with_the_most_that_is_possible(home
     assert re.search(r"openai:scripted reported no tokens for a request of '.+'; it counts as at most", done.stderr)
 
 
+@pytest.mark.long
 def test_a_kept_evaluation_is_a_run_with_the_same_figures(home: Path, tmp_path: Path) -> None:
     copy = tmp_path / "home"
     shutil.copytree(home, copy)

@@ -140,6 +140,7 @@ def test_the_check_says_of_each_demonstration_that_replay_does_not_repeat_why(fr
     assert frozen("library", "check", "mintaka")[1].endswith("0 of 20 demonstrations repeat on their own question\n")
 
 
+@pytest.mark.long
 def test_each_demonstration_of_the_setup_repeats_exactly(tmp_path):
     copy_prepared_home(tmp_path)
     checked = run_in_process(tmp_path, "library", "check", "default", "--json")
