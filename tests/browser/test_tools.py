@@ -58,6 +58,8 @@ def test_recorded_calls_are_counted_and_a_rating_links_to_its_step(page: Page, r
     assert f"of_project={PROJECT}" in page.url
     quality = report(real, "--project", PROJECT)
     rows = {row[0]: row for row in max_.rows("Tool quality")}
+    # A wide window shows every column.
+    assert page.get_by_role("region", name="Tool quality").evaluate("table => table.scrollWidth <= table.clientWidth")
     calls = {tool_title(row["tool"]): f"{row['calls']:,}" for row in quality["tools"]}
     assert {name: row[1] for name, row in rows.items()} == calls
     (read,) = [row for row in quality["tools"] if row["tool"] == "read"]

@@ -64,7 +64,9 @@ def latency_class_names() -> list[str]:
 
 def show_tool_table(tools: Sequence[ToolStatistics]) -> None:
     """Draw the table; a click on the name of a tool opens its charts."""
-    show_table(TOOL_COLUMNS, [_tool_row(tool) for tool in tools], key="tools", label="Tool quality", go=select_tool)
+    show_table(
+        TOOL_COLUMNS, [_tool_row(tool) for tool in tools], key="tool_quality", label="Tool quality", go=select_tool
+    )
 
 
 def select_tool(name: str) -> None:
