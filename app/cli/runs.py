@@ -10,6 +10,7 @@ from typing import Annotated, Any, BinaryIO
 from uuid import UUID
 
 import typer
+from sqlalchemy.orm import Session
 
 from showhow.app.cli.drawn_options import draw_options
 from showhow.app.cli.output import AsJson, CommandError, UnboundedOption, emit
@@ -18,13 +19,15 @@ from showhow.app.cli.score import report_lines
 from showhow.app.cli.verify import change_concurrency, print_asked, print_report
 from showhow.app.services import current_services
 from showhow.db.database import Database
-from showhow.db.models import Run
+from showhow.db.models import Run, Trace
+from showhow.db.people.users import find_or_add_author
 from showhow.db.questions.projects import find_project
 from showhow.db.removal.removal_kinds import Kind
 from showhow.db.removal.removals import find_key
 from showhow.db.removal.renaming import name_run
 from showhow.db.runs import comparisons
 from showhow.db.runs.comparisons import MetricVersion
+from showhow.db.runs.error_categories import ERROR_CATEGORIES, set_error_category
 from showhow.evaluation.comparison.comparison import (
     MAX_COMPARED_RUNS,
     OWN_CLUSTER,
@@ -47,6 +50,7 @@ from showhow.evaluation.statistics import Estimate
 from showhow.evaluation.value_format import TABLE_WRITERS, format_cost, format_p_value
 from showhow.evaluation.verification.inspect_import import import_inspect_log
 from showhow.evaluation.verification.inspect_runs import write_inspect_log
+from showhow.evaluation.verification.repairs import count_categories, list_failures
 from showhow.fewshot_library.formats.format import FormatError
 from showhow.guard.input_bounds import bounded_work
 from showhow.runs.budget import MAX_CONCURRENT_QUESTIONS
@@ -55,6 +59,7 @@ from showhow.tasks.imports import finish_interrupted_imports
 from showhow.tasks.progress import print_progress
 from showhow.tasks.scores import ScoreRun
 from showhow.tasks.task import fail_on_interrupt, open_atomically
+from showhow.tasks.traces import parse_trace_id
 from showhow.tasks.verification import ContinueRun, continue_run, load_run
 
 TEXT, LATEX = "text", "latex"
@@ -79,6 +84,7 @@ def compare(  # noqa: PLR0913 - every option of the verb is one parameter
     ] = None,
     rows: Annotated[bool, typer.Option("--rows", help="Write every answer instead of the table of runs.")] = False,
     by: Annotated[str | None, typer.Option(help=f"Write the scores by groups instead: {', '.join(GROUPINGS)}.")] = None,
+    cutoff: Annotated[str, typer.Option(help="With --by date: the last day before which a question is old.")] = "",
     format_name: Annotated[str, typer.Option("--format", help=", ".join(FORMATS))] = TEXT,
     out: OutputOption = None,
     force: ForceOption = False,
@@ -101,7 +107,7 @@ def compare(  # noqa: PLR0913 - every option of the verb is one parameter
     for warning in comparison.warnings:
         print_progress(warning.sentence)
     if by is not None:
-        groups = list_group_rows(database, comparison, by, services.count_articles)
+        groups = list_group_rows(database, comparison, by, services.count_articles, cutoff)
         text = "\n".join(format_group_lines(groups)) + "\n"
         writer = TABLE_WRITERS.get(format_name, lambda _columns, _rows, stream: stream.write(text.encode()))
         _write(lambda stream: writer(GROUP_COLUMNS, groups, stream), out, force=force)
@@ -307,6 +313,39 @@ def rename(
     with database.begin() as session:
         stored = name_run(session, UUID(str(find_key(session, Kind.RUN, run))), title=name, note=note)
     emit({"name": stored.title, "note": stored.note}, f"run {stored.id}: {stored.title or 'no name'}", as_json=False)
+
+
+@app.command()
+def categorize(
+    run: Annotated[str, typer.Argument(help="The id of a run, or its beginning.")],
+    category: Annotated[str | None, typer.Argument(help=f'Such as {", ".join(ERROR_CATEGORIES)}; "" for none.')] = None,
+    failures: Annotated[
+        list[str] | None, typer.Argument(metavar="TRACE...", help="The traces of failures; `repair list` lists them.")
+    ] = None,
+    *,
+    person: Annotated[str | None, typer.Option("--as", help="Who says so; default: nobody is named.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Say which kind of error failures of a run are, and count its failures by category; without a category, count."""
+    services = current_services()
+    (run_id,) = _find_runs(services.database, [run])
+    with services.database.begin() as session:
+        stored = comparisons.find_comparable_run(session, run_id)
+        if category is not None:
+            questions = [_find_question(session, run_id, trace) for trace in failures or ()]
+            by = None if person is None else find_or_add_author(session, person).id
+            if not set_error_category(session, run_id, questions, category, by=by):
+                raise CommandError(f"name the traces of failures; `showhow repair list {run_id}` lists them")
+    counts = count_categories(list_failures(services, stored))
+    lines = [f"{count:6,}  {name}" for name, count in counts.items()]
+    emit(counts, "\n".join(lines) or "this run has no failure", as_json=as_json)
+
+
+def _find_question(session: Session, run_id: UUID, text: str) -> UUID:
+    trace = session.get(Trace, parse_trace_id(text))
+    if trace is None or trace.run_id != run_id:
+        raise CommandError(f"{text} is no trace of run {run_id}; `showhow repair list {run_id}` lists its failures")
+    return trace.question_id
 
 
 @app.command("score")
