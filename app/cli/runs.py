@@ -44,6 +44,13 @@ from showhow.evaluation.comparison.comparison_tables import (
     list_run_rows,
 )
 from showhow.evaluation.comparison.groups import GROUP_COLUMNS, GROUPINGS, format_group_lines, list_group_rows
+from showhow.evaluation.comparison.thoughts import (
+    POINT_COLUMNS,
+    THOUGHT_COLUMNS,
+    THOUGHTS,
+    compare_thoughts,
+    format_thought_lines,
+)
 from showhow.evaluation.scoring.predictions import list_run_metrics
 from showhow.evaluation.scoring.scoring import label_runs, load_figures
 from showhow.evaluation.statistics import Estimate
@@ -83,7 +90,12 @@ def compare(  # noqa: PLR0913 - every option of the verb is one parameter
         str | None, typer.Option(help="NAME or NAME:VERSION; default: the first that most runs are scored by.")
     ] = None,
     rows: Annotated[bool, typer.Option("--rows", help="Write every answer instead of the table of runs.")] = False,
-    by: Annotated[str | None, typer.Option(help=f"Write the scores by groups instead: {', '.join(GROUPINGS)}.")] = None,
+    by: Annotated[
+        str | None,
+        typer.Option(
+            help=f"Write the scores by groups instead: {', '.join(GROUPINGS)}; or {THOUGHTS} beside people's."
+        ),
+    ] = None,
     cutoff: Annotated[str, typer.Option(help="With --by date: the last day before which a question is old.")] = "",
     format_name: Annotated[str, typer.Option("--format", help=", ".join(FORMATS))] = TEXT,
     out: OutputOption = None,
@@ -97,7 +109,7 @@ def compare(  # noqa: PLR0913 - every option of the verb is one parameter
         raise CommandError(f"there is no format {format_name!r}; use {', '.join(FORMATS)}")
     if rows and format_name not in TABLE_WRITERS:
         raise CommandError(f"answers are written as {', '.join(TABLE_WRITERS)}; name one of them with --format")
-    if by is not None and (rows or format_name == LATEX):
+    if by is not None and ((rows and by != THOUGHTS) or format_name == LATEX):
         raise CommandError("scores by groups are written as text or as a table; leave --rows and latex out")
     services = current_services()
     database = services.database
@@ -106,11 +118,20 @@ def compare(  # noqa: PLR0913 - every option of the verb is one parameter
     comparison = compare_runs(database, ids, baseline_id, _find_metric(database, ids, metric))
     for warning in comparison.warnings:
         print_progress(warning.sentence)
-    if by is not None:
+    writer = TABLE_WRITERS.get(format_name)
+    if by == THOUGHTS:
+        compared = compare_thoughts(database, comparison, services.encoder)
+        written = (POINT_COLUMNS, compared.points) if rows else (THOUGHT_COLUMNS, compared.groups)
+        text = "\n".join(format_thought_lines(compared)) + "\n"
+        _write(lambda stream: writer(*written, stream) if writer else stream.write(text.encode()), out, force=force)
+    elif by is not None:
         groups = list_group_rows(database, comparison, by, services.count_articles, cutoff)
         text = "\n".join(format_group_lines(groups)) + "\n"
-        writer = TABLE_WRITERS.get(format_name, lambda _columns, _rows, stream: stream.write(text.encode()))
-        _write(lambda stream: writer(GROUP_COLUMNS, groups, stream), out, force=force)
+        _write(
+            lambda stream: writer(GROUP_COLUMNS, groups, stream) if writer else stream.write(text.encode()),
+            out,
+            force=force,
+        )
     elif rows:
         _write(lambda stream: _write_answers(database, comparison, format_name, stream), out, force=force)
     elif format_name in TABLE_WRITERS:
