@@ -43,7 +43,7 @@ from showhow.evaluation.comparison.comparison_tables import (
     iterate_answer_rows,
     list_run_rows,
 )
-from showhow.evaluation.comparison.groups import GROUP_COLUMNS, GROUPINGS, format_group_lines, list_group_rows
+from showhow.evaluation.comparison.groups import DATE, GROUP_COLUMNS, GROUPINGS, format_group_lines, list_group_rows
 from showhow.evaluation.comparison.thoughts import (
     POINT_COLUMNS,
     THOUGHT_COLUMNS,
@@ -111,6 +111,8 @@ def compare(  # noqa: PLR0913 - every option of the verb is one parameter
         raise CommandError(f"answers are written as {', '.join(TABLE_WRITERS)}; name one of them with --format")
     if by is not None and ((rows and by != THOUGHTS) or format_name == LATEX):
         raise CommandError("scores by groups are written as text or as a table; leave --rows and latex out")
+    if cutoff and by != DATE:
+        raise CommandError("a cutoff divides questions by date; name it with --by date, or leave it out")
     services = current_services()
     database = services.database
     ids = _find_runs(database, runs) if runs else _list_latest_runs(database, project)

@@ -55,8 +55,6 @@ def list_group_rows(
     """The rows of GROUP_COLUMNS, by run and group; Conflict for an unknown grouping, or a cutoff that is no date."""
     if by not in GROUPINGS:
         raise Conflict(f"there is no grouping {by!r}; choose one of {', '.join(GROUPINGS)}")
-    if cutoff and by != DATE:
-        raise Conflict("a cutoff divides questions by date; choose date as the grouping, or leave the cutoff out")
     if cutoff and _read_period(cutoff) is None:
         raise Conflict(f"the cutoff {cutoff!r} is no date; write it as 2021-09-30, 2021-09 or 2021")
     rows: list[dict[str, Any]] = []

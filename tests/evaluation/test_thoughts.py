@@ -144,6 +144,7 @@ def store_thoughts(made: ComparedRuns, styles: list[str]) -> Thoughts:
     return thoughts
 
 
+@pytest.mark.long
 def test_a_run_that_thinks_as_people_do_is_nearer_to_them_than_another(database: Database):
     made = make_questions(database, 6, seed=81)
     answered = {(question.id, 1): {"ending": "answered", "score": 1.0} for question in made.questions}
