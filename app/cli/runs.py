@@ -10,7 +10,6 @@ from typing import Annotated, Any, BinaryIO
 from uuid import UUID
 
 import typer
-from sqlalchemy.orm import Session
 
 from showhow.app.cli.drawn_options import draw_options
 from showhow.app.cli.output import AsJson, CommandError, UnboundedOption, emit
@@ -355,20 +354,15 @@ def categorize(
     with services.database.begin() as session:
         stored = comparisons.find_comparable_run(session, run_id)
         if category is not None:
-            questions = [_find_question(session, run_id, trace) for trace in failures or ()]
+            traces = {text: session.get(Trace, parse_trace_id(text)) for text in failures or ()}
+            questions = [trace.question_id for trace in traces.values() if trace is not None and trace.run_id == run_id]
             by = None if person is None else find_or_add_author(session, person).id
-            if not set_error_category(session, run_id, questions, category, by=by):
-                raise CommandError(f"name the traces of failures; `showhow repair list {run_id}` lists them")
+            changed = set_error_category(session, run_id, questions, category, by=by)
+            if not changed or len(questions) < len(traces):
+                raise CommandError(f"name traces of failures of this run; `showhow repair list {run_id}` lists them")
     counts = count_categories(list_failures(services, stored))
     lines = [f"{count:6,}  {name}" for name, count in counts.items()]
     emit(counts, "\n".join(lines) or "this run has no failure", as_json=as_json)
-
-
-def _find_question(session: Session, run_id: UUID, text: str) -> UUID:
-    trace = session.get(Trace, parse_trace_id(text))
-    if trace is None or trace.run_id != run_id:
-        raise CommandError(f"{text} is no trace of run {run_id}; `showhow repair list {run_id}` lists its failures")
-    return trace.question_id
 
 
 @app.command("score")

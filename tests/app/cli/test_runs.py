@@ -173,9 +173,9 @@ def test_failures_are_categorized_counted_and_exported(home: tuple[Path, Compare
     assert json.loads(done.stdout) == counts
     assert run_in_process(folder, "runs", "categorize", run).stdout.split("\n")[0] == "     2  wrong document"
     for words, message in (
-        ([run, "query"], "name the traces of failures; `showhow repair list"),
-        ([run, "query", right], "is no trace of run"),
-        ([other, "query", right], "name the traces of failures"),
+        ([run, "query"], "name traces of failures of this run; `showhow repair list"),
+        ([run, "query", failed[0], right], "name traces of failures of this run"),
+        ([other, "query", right], "name traces of failures of this run"),
     ):
         refused = run_in_process(folder, "runs", "categorize", *words)
         assert (refused.returncode, message in refused.stderr) == (1, True), refused.stderr
