@@ -95,7 +95,9 @@ def compare(  # noqa: PLR0913 - every option of the verb is one parameter
             help=f"Write the scores by groups instead: {', '.join(GROUPINGS)}; or {THOUGHTS} beside people's."
         ),
     ] = None,
-    cutoff: Annotated[str, typer.Option(help="With --by date: the last day before which a question is old.")] = "",
+    cutoff: Annotated[
+        str, typer.Option(help="With --by date: the last day of the earlier questions, as 2021-09-30 or 2021-09.")
+    ] = "",
     format_name: Annotated[str, typer.Option("--format", help=", ".join(FORMATS))] = TEXT,
     out: OutputOption = None,
     force: ForceOption = False,

@@ -70,7 +70,13 @@ def show_thoughts(services: Services, comparison: RunComparison, state: str) -> 
 
 def _show_chart(compared: ThoughtComparison, groups: list[str]) -> None:
     axes = [
-        {"field": name, "type": "quantitative", "title": f"component {place} ({share:.0%} of the variance)"}
+        {
+            "field": name,
+            "type": "quantitative",
+            "title": f"component {place} ({share:.0%} of the variance)",
+            "scale": {"padding": 12, "nice": False},
+            "axis": {"tickCount": 8},
+        }
         for place, (name, share) in enumerate(zip(("pc1", "pc2"), compared.explained, strict=True), 1)
     ]
     colour = run_colour(groups)
@@ -81,9 +87,7 @@ def _show_chart(compared: ThoughtComparison, groups: list[str]) -> None:
         "encoding": {"x": axes[0], "y": axes[1], "color": colour, "shape": {**colour, "scale": {"domain": groups}}},
     }
     st.markdown("**Style of the thoughts of each trace**")
-    st.vega_lite_chart(
-        spec, key="thought_chart", width="stretch", alt="Style of the thoughts of each run and of people"
-    )
+    st.vega_lite_chart(spec, key="thought_chart", width=740, alt="Style of the thoughts of each run and of people")
 
 
 def _format(value: float | None, form: str) -> str:

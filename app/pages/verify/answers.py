@@ -138,7 +138,9 @@ def _show_categorizing(services: Services, run: Run, answers: Sequence[Verificat
             accept_new_options=True,
             width=280,
         )
-        st.button("Set category" if category else "Remove category", key="set_category", on_click=store)
+        has_category = any(answer.category for answer in answers if str(answer.outcome.question_id) in picked)
+        label = "Set category" if category or not has_category else "Remove category"
+        st.button(label, key="set_category", on_click=store, disabled=not (category or has_category))
 
 
 def _show_freezing(services: Services, project: Project, run: Run, *, running: bool) -> None:
