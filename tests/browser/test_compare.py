@@ -285,14 +285,14 @@ def test_failures_get_categories_and_scores_are_by_category_and_before_and_after
     ]
     cora.choose_option("Scores by", "Date")
     assert [row[1:3] for row in cora.rows("Scores by date")][:2] == [["2020", "5"], ["2022", "5"]]
-    page.get_by_label("Cutoff").fill("2021-09")
-    page.get_by_label("Cutoff").press("Enter")
+    page.get_by_role("textbox", name="Cutoff").fill("2021-09")
+    page.get_by_role("textbox", name="Cutoff").press("Enter")
     expect(page.get_by_text("until 2021-09").first).to_be_visible()
     cora.settle()
     assert [row[1:3] for row in cora.rows("Scores by date")][:2] == [["until 2021-09", "5"], ["after 2021-09", "5"]]
     assert cora.query()["cutoff"] == "2021-09"
-    page.get_by_label("Cutoff").fill("soon")
-    page.get_by_label("Cutoff").press("Enter")
+    page.get_by_role("textbox", name="Cutoff").fill("soon")
+    page.get_by_role("textbox", name="Cutoff").press("Enter")
     expect(page.get_by_text("The cutoff 'soon' is no date; write it as 2021-09-30, 2021-09 or 2021.")).to_be_visible()
     page.get_by_text("Compare thoughts with those of people").click()
     expect(
