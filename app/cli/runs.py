@@ -121,20 +121,17 @@ def compare(  # noqa: PLR0913 - every option of the verb is one parameter
     comparison = compare_runs(database, ids, baseline_id, _find_metric(database, ids, metric))
     for warning in comparison.warnings:
         print_progress(warning.sentence)
-    writer = TABLE_WRITERS.get(format_name)
-    if by == THOUGHTS:
-        compared = compare_thoughts(database, comparison, services.encoder)
-        written = (POINT_COLUMNS, compared.points) if rows else (THOUGHT_COLUMNS, compared.groups)
-        text = "\n".join(format_thought_lines(compared)) + "\n"
-        _write(lambda stream: writer(*written, stream) if writer else stream.write(text.encode()), out, force=force)
-    elif by is not None:
-        groups = list_group_rows(database, comparison, by, services.count_articles, cutoff)
-        text = "\n".join(format_group_lines(groups)) + "\n"
-        _write(
-            lambda stream: writer(GROUP_COLUMNS, groups, stream) if writer else stream.write(text.encode()),
-            out,
-            force=force,
-        )
+    if by is not None:
+        if by == THOUGHTS:
+            thoughts = compare_thoughts(database, comparison, services.encoder)
+            columns, table = (POINT_COLUMNS, thoughts.points) if rows else (THOUGHT_COLUMNS, thoughts.groups)
+            lines = format_thought_lines(thoughts)
+        else:
+            columns, table = GROUP_COLUMNS, list_group_rows(database, comparison, by, services.count_articles, cutoff)
+            lines = format_group_lines(table)
+        text = "\n".join(lines) + "\n"
+        writer = TABLE_WRITERS.get(format_name, lambda _columns, _rows, stream: stream.write(text.encode()))
+        _write(lambda stream: writer(columns, table, stream), out, force=force)
     elif rows:
         _write(lambda stream: _write_answers(database, comparison, format_name, stream), out, force=force)
     elif format_name in TABLE_WRITERS:
