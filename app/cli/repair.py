@@ -45,6 +45,7 @@ def _describe(failure: VerificationFailure) -> dict[str, Any]:
         "ending": outcome.ending,
         "answer": outcome.answer,
         "failure": outcome.failure,
+        "category": failure.category,
         "waits": failure.is_open,
         "repair": repair and repair.status,
         "repair_trace": repair and repair.repair_id and str(repair.repair_id),

@@ -18,13 +18,15 @@ from showhow.app.cli.score import report_lines
 from showhow.app.cli.verify import change_concurrency, print_asked, print_report
 from showhow.app.services import current_services
 from showhow.db.database import Database
-from showhow.db.models import Run
+from showhow.db.models import Run, Trace
+from showhow.db.people.users import find_or_add_author
 from showhow.db.questions.projects import find_project
 from showhow.db.removal.removal_kinds import Kind
 from showhow.db.removal.removals import find_key
 from showhow.db.removal.renaming import name_run
 from showhow.db.runs import comparisons
 from showhow.db.runs.comparisons import MetricVersion
+from showhow.db.runs.error_categories import ERROR_CATEGORIES, set_error_category
 from showhow.evaluation.comparison.comparison import (
     MAX_COMPARED_RUNS,
     OWN_CLUSTER,
@@ -40,13 +42,21 @@ from showhow.evaluation.comparison.comparison_tables import (
     iterate_answer_rows,
     list_run_rows,
 )
-from showhow.evaluation.comparison.groups import GROUP_COLUMNS, GROUPINGS, format_group_lines, list_group_rows
+from showhow.evaluation.comparison.groups import DATE, GROUP_COLUMNS, GROUPINGS, format_group_lines, list_group_rows
+from showhow.evaluation.comparison.thoughts import (
+    POINT_COLUMNS,
+    THOUGHT_COLUMNS,
+    THOUGHTS,
+    compare_thoughts,
+    format_thought_lines,
+)
 from showhow.evaluation.scoring.predictions import list_run_metrics
 from showhow.evaluation.scoring.scoring import label_runs, load_figures
 from showhow.evaluation.statistics import Estimate
 from showhow.evaluation.value_format import TABLE_WRITERS, format_cost, format_p_value
 from showhow.evaluation.verification.inspect_import import import_inspect_log
 from showhow.evaluation.verification.inspect_runs import write_inspect_log
+from showhow.evaluation.verification.repairs import count_categories, list_failures
 from showhow.fewshot_library.formats.format import FormatError
 from showhow.guard.input_bounds import bounded_work
 from showhow.runs.budget import MAX_CONCURRENT_QUESTIONS
@@ -55,6 +65,7 @@ from showhow.tasks.imports import finish_interrupted_imports
 from showhow.tasks.progress import print_progress
 from showhow.tasks.scores import ScoreRun
 from showhow.tasks.task import fail_on_interrupt, open_atomically
+from showhow.tasks.traces import parse_trace_id
 from showhow.tasks.verification import ContinueRun, continue_run, load_run
 
 TEXT, LATEX = "text", "latex"
@@ -78,7 +89,15 @@ def compare(  # noqa: PLR0913 - every option of the verb is one parameter
         str | None, typer.Option(help="NAME or NAME:VERSION; default: the first that most runs are scored by.")
     ] = None,
     rows: Annotated[bool, typer.Option("--rows", help="Write every answer instead of the table of runs.")] = False,
-    by: Annotated[str | None, typer.Option(help=f"Write the scores by groups instead: {', '.join(GROUPINGS)}.")] = None,
+    by: Annotated[
+        str | None,
+        typer.Option(
+            help=f"Write the scores by groups instead: {', '.join(GROUPINGS)}; or {THOUGHTS} beside people's."
+        ),
+    ] = None,
+    cutoff: Annotated[
+        str, typer.Option(help="With --by date: the last day of the earlier questions, as 2021-09-30 or 2021-09.")
+    ] = "",
     format_name: Annotated[str, typer.Option("--format", help=", ".join(FORMATS))] = TEXT,
     out: OutputOption = None,
     force: ForceOption = False,
@@ -91,8 +110,10 @@ def compare(  # noqa: PLR0913 - every option of the verb is one parameter
         raise CommandError(f"there is no format {format_name!r}; use {', '.join(FORMATS)}")
     if rows and format_name not in TABLE_WRITERS:
         raise CommandError(f"answers are written as {', '.join(TABLE_WRITERS)}; name one of them with --format")
-    if by is not None and (rows or format_name == LATEX):
+    if by is not None and ((rows and by != THOUGHTS) or format_name == LATEX):
         raise CommandError("scores by groups are written as text or as a table; leave --rows and latex out")
+    if cutoff and by != DATE:
+        raise CommandError("a cutoff divides questions by date; name it with --by date, or leave it out")
     services = current_services()
     database = services.database
     ids = _find_runs(database, runs) if runs else _list_latest_runs(database, project)
@@ -101,10 +122,16 @@ def compare(  # noqa: PLR0913 - every option of the verb is one parameter
     for warning in comparison.warnings:
         print_progress(warning.sentence)
     if by is not None:
-        groups = list_group_rows(database, comparison, by, services.count_articles)
-        text = "\n".join(format_group_lines(groups)) + "\n"
+        if by == THOUGHTS:
+            thoughts = compare_thoughts(database, comparison, services.encoder)
+            columns, table = (POINT_COLUMNS, thoughts.points) if rows else (THOUGHT_COLUMNS, thoughts.groups)
+            lines = format_thought_lines(thoughts)
+        else:
+            columns, table = GROUP_COLUMNS, list_group_rows(database, comparison, by, services.count_articles, cutoff)
+            lines = format_group_lines(table)
+        text = "\n".join(lines) + "\n"
         writer = TABLE_WRITERS.get(format_name, lambda _columns, _rows, stream: stream.write(text.encode()))
-        _write(lambda stream: writer(GROUP_COLUMNS, groups, stream), out, force=force)
+        _write(lambda stream: writer(columns, table, stream), out, force=force)
     elif rows:
         _write(lambda stream: _write_answers(database, comparison, format_name, stream), out, force=force)
     elif format_name in TABLE_WRITERS:
@@ -307,6 +334,34 @@ def rename(
     with database.begin() as session:
         stored = name_run(session, UUID(str(find_key(session, Kind.RUN, run))), title=name, note=note)
     emit({"name": stored.title, "note": stored.note}, f"run {stored.id}: {stored.title or 'no name'}", as_json=False)
+
+
+@app.command()
+def categorize(
+    run: Annotated[str, typer.Argument(help="The id of a run, or its beginning.")],
+    category: Annotated[str | None, typer.Argument(help=f'Such as {", ".join(ERROR_CATEGORIES)}; "" for none.')] = None,
+    failures: Annotated[
+        list[str] | None, typer.Argument(metavar="TRACE...", help="The traces of failures; `repair list` lists them.")
+    ] = None,
+    *,
+    person: Annotated[str | None, typer.Option("--as", help="Who says so; default: nobody is named.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Say which kind of error failures of a run are, and count its failures by category; without a category, count."""
+    services = current_services()
+    (run_id,) = _find_runs(services.database, [run])
+    with services.database.begin() as session:
+        stored = comparisons.find_comparable_run(session, run_id)
+        if category is not None:
+            traces = {text: session.get(Trace, parse_trace_id(text)) for text in failures or ()}
+            questions = [trace.question_id for trace in traces.values() if trace is not None and trace.run_id == run_id]
+            by = None if person is None else find_or_add_author(session, person).id
+            changed = set_error_category(session, run_id, questions, category, by=by)
+            if not changed or len(questions) < len(traces):
+                raise CommandError(f"name traces of failures of this run; `showhow repair list {run_id}` lists them")
+    counts = count_categories(list_failures(services, stored))
+    lines = [f"{count:6,}  {name}" for name, count in counts.items()]
+    emit(counts, "\n".join(lines) or "this run has no failure", as_json=as_json)
 
 
 @app.command("score")

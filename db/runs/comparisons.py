@@ -14,9 +14,10 @@ from sqlalchemy.orm import Session
 from sqlalchemy.sql.elements import ColumnElement
 
 from showhow.db.database import RowNotFound
-from showhow.db.models import UNFINISHED_ENDINGS, Attempt, Question, Run, Score, Trace
+from showhow.db.models import UNFINISHED_ENDINGS, Attempt, Judgement, Question, Run, Score, Trace
 from showhow.db.removed_rows import WITH_REMOVED
 from showhow.db.runs.attempts import CORRECT_SCORE
+from showhow.db.runs.error_categories import ERROR_CATEGORY_ASPECT
 from showhow.db.runs.verifications import VERIFICATION_NAME
 from showhow.db.unanswerable import CANNOT_BE_ANSWERED, gold_says_unanswerable, says_unanswerable
 
@@ -121,6 +122,7 @@ class AttemptRow(NamedTuple):
     needs: str | None
     """The needed sources as `list_question_values` returns them."""
     retrievals: str | None
+    error_category: str | None
 
 
 class ScoredAttempt(NamedTuple):
@@ -310,11 +312,13 @@ _VALUES = {"kind": _GROUP, "hops": _hops(), "sources": _detail("needs")}
 _GROUPS = _VALUES | {
     "difficulty": func.coalesce(_detail("difficulty"), _detail("level")),
     "answers": cast(func.json_array_length(Question.gold_answers), String),
+    "date": _detail("date"),
+    "tag": Question.tags,
 }
 
 
-def load_question_groups(session: Session, run_id: UUID, name: str) -> dict[str, str | None]:
-    """Load a value of _GROUPS for each question of the run, by its id as in QuestionFigures."""
+def load_question_groups(session: Session, run_id: UUID, name: str) -> dict[str, Any]:
+    """Load a value of _GROUPS for each question of the run, by its id as in QuestionFigures: tags are a list."""
     rows = select(cast(Question.id, String), _GROUPS[name]).join(Attempt, Attempt.question_id == Question.id)
     values = session.execute(rows.where(Attempt.run_id == run_id).distinct(), execution_options=WITH_REMOVED)
     return {row[0]: row[1] for row in values}
@@ -420,6 +424,7 @@ def _select_attempts(run_ids: Sequence[UUID], metric: MetricVersion) -> Select[A
             _hops(),
             _detail("needs"),
             cast(Trace.result["calls", "retrievals"].as_string(), String),
+            _error_category(),
         )
         .join(Question, Question.id == Attempt.question_id)
         .outerjoin(Trace, Trace.id == Attempt.trace_id)
@@ -427,6 +432,13 @@ def _select_attempts(run_ids: Sequence[UUID], metric: MetricVersion) -> Select[A
         .where(Attempt.run_id.in_(run_ids))
         .execution_options(**WITH_REMOVED)
     )
+
+
+def _error_category() -> ColumnElement[str | None]:
+    rows = select(Judgement.value).where(
+        Judgement.trace_id == Attempt.trace_id, Judgement.aspect == ERROR_CATEGORY_ASPECT
+    )
+    return rows.order_by(Judgement.created_at.desc(), Judgement.id.desc()).limit(1).scalar_subquery()
 
 
 def list_attempt_rows(

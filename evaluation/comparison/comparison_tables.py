@@ -45,7 +45,7 @@ ANSWER_COLUMNS: dict[str, type] = {
     **dict.fromkeys(("ending", "answer", "cannot_be_answered", "failure", "metric"), str),
     "metric_version": int,
     "score": float,
-    "score_reason": str,
+    **dict.fromkeys(("score_reason", "error_category"), str),
     **dict.fromkeys(("model_calls", "retrievals", "input_tokens", "output_tokens", "token_bound"), int),
     **dict.fromkeys(("cost", "cost_bound", "seconds"), float),
     "trace_id": str,

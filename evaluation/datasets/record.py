@@ -190,9 +190,9 @@ _LONGEST_WORD = 60
 _NUMBERED_ANSWER = re.compile(r"answer_?\d+")
 """The fields of alternative answers, as FreshQA's answer_0 to answer_9."""
 ID_NAMES = ("id", "_id", "qid", "question_id", "source_id")
-_KNOWN_NAMES = frozenset({*TEXT_NAMES, *ANSWER_NAMES, *ID_NAMES, *ALTERNATIVES_NAMES})
+_KNOWN_NAMES = frozenset({"date", *TEXT_NAMES, *ANSWER_NAMES, *ID_NAMES, *ALTERNATIVES_NAMES})
 METADATA_NAMES = ("dataset", "split", "kind")
-COLUMN_MEANINGS = ("question", "answer", "alternatives", "id", "kind")
+COLUMN_MEANINGS = ("question", "answer", "alternatives", "id", "kind", "date")
 """What a person may say that a column of a file means, whatever its name."""
 
 

@@ -15,6 +15,7 @@ from uuid import UUID
 from showhow.db.database import Conflict
 from showhow.db.models import Library, Project, Run
 from showhow.db.runs import verifications
+from showhow.db.runs.error_categories import UNCATEGORIZED, load_error_categories
 from showhow.db.runs.verifications import Repair, VerificationOutcome
 from showhow.db.traces import libraries
 from showhow.fewshot_library.library import FreezeOptions
@@ -57,6 +58,8 @@ class VerificationFailure:
 
     outcome: VerificationOutcome
     repair: Repair | None
+    category: str | None = None
+    """The category of its error, if a person has set one."""
 
     @property
     def is_open(self) -> bool:
@@ -69,8 +72,12 @@ def list_failures(services: Services, run: Run) -> list[VerificationFailure]:
     with services.database.read() as session:
         failed = _first_by_question(verifications.list_outcomes(session, run, failed=True))
         repairs = verifications.find_repairs(session, failed)
+        categories = load_error_categories(session, run.id)
     failures = [
-        VerificationFailure(outcome, repairs.get(outcome.trace_id) if outcome.trace_id else None) for outcome in failed
+        VerificationFailure(
+            outcome, repairs.get(outcome.trace_id) if outcome.trace_id else None, categories.get(outcome.question_id)
+        )
+        for outcome in failed
     ]
     shown = count_demonstrations_by_kind(services, run)
     open_failures = [failure for failure in failures if failure.is_open]
@@ -78,6 +85,12 @@ def list_failures(services: Services, run: Run) -> list[VerificationFailure]:
     shown.update(failure.outcome.kind for failure in repaired)
     order = order_repairs([failure.outcome.kind for failure in open_failures], shown)
     return [open_failures[index] for index in order] + repaired
+
+
+def count_categories(answers: Iterable[VerificationFailure]) -> dict[str, int]:
+    """Count the failures among the answers by category, the most frequent first, those without one last."""
+    counts = Counter(answer.category or UNCATEGORIZED for answer in answers if not answer.outcome.is_correct)
+    return dict(sorted(counts.items(), key=lambda entry: (entry[0] == UNCATEGORIZED, -entry[1], entry[0])))
 
 
 def _first_by_question(failed: Iterable[VerificationOutcome]) -> list[VerificationOutcome]:

@@ -52,7 +52,9 @@ def home(judge: ModelServer, tmp_path_factory: pytest.TempPathFactory) -> Iterat
     questions = showhow.home / "walk.json"
     rows = json.loads(showhow.run("world", "questions", "walk", "--limit", "10", "--json"))
     # Named as those of a data set with metrics of its own.
-    questions.write_text(json.dumps([{**row, "dataset": "hotpotqa"} for row in rows]), encoding="utf-8")
+    dates = ["2020-05-01", "June 2022"] * 5
+    named = [{**row, "dataset": "hotpotqa", "date": date} for row, date in zip(rows, dates, strict=True)]
+    questions.write_text(json.dumps(named), encoding="utf-8")
     for project in (PROJECT, EMPTY):
         showhow.run("questions", "import", str(questions), "--project", project, "--world", "walk")
     for reasoner, skills in (("atomr", "oracle"), ("atomr", "faulty:0.2:7:wrong"), ("pdrr", "reader")):
@@ -252,3 +254,52 @@ def test_a_judge_is_started_and_measured_by_the_labels_of_people(
     # The Verify page shows the same.
     page.goto(f"{home.url}/verify?you=cora&project={PROJECT}&verification={run}")
     expect(page.get_by_text(f"Judged by {JUDGE}")).to_be_visible()
+
+
+def test_failures_get_categories_and_scores_are_by_category_and_before_and_after_a_cutoff(page: Page, home: Showhow):
+    ids = list_runs(home)
+    answers = json.loads(home.run("compare", *ids.values(), "--rows", "--format", "json"))
+    failures = sum(row["run_id"] == ids[RUNS[1]] and row["score"] < 1 for row in answers)
+    cora = Comparer(page, home.url, "cora")
+    page.goto(f"{home.url}/verify?you=cora&project={PROJECT}&verification={ids[RUNS[1]]}")
+    table = page.get_by_role("region", name="Answers of this verification")
+    table.wait_for()
+    for category in ("wrong document", "the map was old"):
+        table.get_by_role("checkbox", name="Mark 1", exact=True).check()
+        chosen = page.get_by_label("Category of the 1 marked")
+        chosen.click()
+        chosen.fill(category)
+        chosen.press("Enter")
+        page.get_by_role("button", name="Set category").click()
+        expect(table.get_by_text(category)).to_have_count(1)
+    # The latest category replaces the one before.
+    expect(table.get_by_text("wrong document")).to_have_count(0)
+    expect(page.get_by_text("Errors by category")).to_be_visible()
+    cora.settle()
+
+    cora.compare(runs=",".join(ids[run] for run in RUNS[:2]), by="error")
+    rows = [row[1:4] for row in cora.rows("Scores by category of the error")]
+    assert rows == [
+        ["no category", str(failures - 1), f"{1 - 1 / failures:.3f}"],
+        ["the map was old", "1", f"{1 / failures:.3f}"],
+    ]
+    cora.choose_option("Scores by", "Date")
+    assert [row[1:3] for row in cora.rows("Scores by date")][:2] == [["2020", "5"], ["2022", "5"]]
+    page.get_by_role("textbox", name="Cutoff").fill("2021-09")
+    page.get_by_role("textbox", name="Cutoff").press("Enter")
+    expect(page.get_by_text("until 2021-09").first).to_be_visible()
+    cora.settle()
+    assert [row[1:3] for row in cora.rows("Scores by date")][:2] == [["until 2021-09", "5"], ["after 2021-09", "5"]]
+    assert cora.query()["cutoff"] == "2021-09"
+    page.get_by_role("textbox", name="Cutoff").fill("soon")
+    page.get_by_role("textbox", name="Cutoff").press("Enter")
+    expect(page.get_by_text("The cutoff 'soon' is no date; write it as 2021-09-30, 2021-09 or 2021.")).to_be_visible()
+    page.get_by_text("Compare thoughts with those of people").click()
+    expect(page.get_by_role("button", name="Show data: Style of the thoughts")).to_be_visible()
+    cora.settle()
+    assert [row[:2] for row in cora.rows("Thoughts of each run and of people")] == [
+        [RUNS[0], "10"],
+        [RUNS[1], "10"],
+        ["people", "0"],
+    ]
+    assert cora.query()["thoughts"] == "shown"

@@ -3,9 +3,12 @@
 import streamlit as st
 
 from showhow.app.pages.compare.questions import choose_parameter
+from showhow.app.widgets.page_layout import format_sentence
 from showhow.app.widgets.table import TableCell, show_table
+from showhow.app.widgets.url_state import get_url_parameter
+from showhow.db.database import Conflict
 from showhow.evaluation.comparison.comparison import RunComparison, metric_label
-from showhow.evaluation.comparison.groups import SOURCE, list_group_rows
+from showhow.evaluation.comparison.groups import DATE, ERROR, SOURCE, list_group_rows
 from showhow.runs.services import Services
 
 _NONE = "none"
@@ -15,18 +18,27 @@ _TITLES = {
     "hops": "Hops",
     "kind": "Kind",
     "answers": "Number of answers",
+    "date": "Date",
+    "tag": "Tag",
     "size": "Size of the world",
     "agreement": "Agreement of the sources",
     SOURCE: "Source of the answer",
+    ERROR: "Category of the error",
 }
 
 
 def show_groups(services: Services, comparison: RunComparison) -> None:
     """Draw the choice of a grouping, and its table."""
-    by = choose_parameter("Scores by", "by", _TITLES, 260)
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        by = choose_parameter("Scores by", "by", _TITLES, 260)
+        cutoff = _choose_cutoff() if by == DATE else ""
     if by == _NONE:
         return
-    rows = list_group_rows(services.database, comparison, by, services.count_articles)
+    try:
+        rows = list_group_rows(services.database, comparison, by, services.count_articles, cutoff)
+    except Conflict as error:
+        st.warning(format_sentence(str(error)))
+        return
     names = ("recall", "precision", "chosen") if by == SOURCE else ("share", metric_label(comparison.metric.name))
     cells = [
         [
@@ -45,6 +57,23 @@ def show_groups(services: Services, comparison: RunComparison) -> None:
             "Recall: how often the source had an answer; precision: how often that was right; chosen: how often the "
             "final answer is that of the source."
         )
+
+
+def _choose_cutoff() -> str:
+    st.session_state["compare_cutoff"] = get_url_parameter("cutoff")
+
+    def change() -> None:
+        st.query_params["cutoff"] = st.session_state["compare_cutoff"]
+
+    return st.text_input(
+        "Cutoff",
+        key="compare_cutoff",
+        on_change=change,
+        width=170,
+        placeholder="2021-09-30, 2021-09",
+        help="The last day of a model's training data. Questions with a date are those until it and those after it; "
+        "without a cutoff, those of each year.",
+    ).strip()
 
 
 def _format(value: float | None) -> str:

@@ -9,6 +9,7 @@ import streamlit as st
 
 from showhow.app.pages.compare.groups import show_groups
 from showhow.app.pages.compare.questions import CHOSEN_RUN, QUESTION_PARAMETERS, choose_parameter, show_questions
+from showhow.app.pages.compare.thoughts import show_thoughts
 from showhow.app.widgets.manage import show_removal_notice, show_run_buttons
 from showhow.app.widgets.page_layout import escape_markdown, format_when, show_head
 from showhow.app.widgets.person import acting_services
@@ -403,6 +404,7 @@ def show_comparison(services: Services, project: Project, runs: Sequence[Run]) -
     show_run_buttons(services, [run for run in runs if run.id in chosen], comparison.labels)
     show_difference_table(comparison)
     show_groups(services, comparison)
+    show_thoughts(services, comparison, state)
     left, right = st.columns(2, gap="medium")
     with left:
         show_cost_chart(comparison)

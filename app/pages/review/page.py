@@ -230,8 +230,10 @@ def _metric_label(name: str) -> str:
 def _describe_judgement(judgement: Judgement, record: TraceRecord) -> str:
     """Describe a reviewer's decision; one that does not hold any more says so."""
     reviewer = record.people.get(judgement.judge_id, "?") if judgement.judge_id else "?"
-    decision = escape_markdown(status_label(judgement.value).capitalize())
-    is_over = judgement.aspect == "approval" and judgement.value != record.trace.status
+    is_decision = judgement.aspect == "approval"
+    said = status_label(judgement.value) if is_decision else f"{judgement.aspect}: {judgement.value}"
+    decision = escape_markdown(said[:1].upper() + said[1:])
+    is_over = is_decision and judgement.value != record.trace.status
     held = " (holds no more)" if is_over else ""
     when = format_when(judgement.created_at)
     return f"{escape_markdown(reviewer)}, {when}: {decision}{held}. {escape_markdown(judgement.comment)}"

@@ -1,20 +1,28 @@
 """The answers of a verification: the failures in the order of repair, right answers, filters and pages."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from uuid import UUID
 
 import streamlit as st
 
 from showhow.app.widgets.job_panel import VERIFICATION_JOB, may_start, start_verb_job
-from showhow.app.widgets.table import TableCell, shorten, show_table
+from showhow.app.widgets.table import TableCell, shorten, show_bar_chart, show_table
 from showhow.app.widgets.url_state import clear_url_parameters, get_url_parameter, list_start
 from showhow.db.models import Project, Run
 from showhow.db.people.gold_visibility import is_gold_visible
+from showhow.db.people.users import ADMIN, REVIEWER, authorize, has_acting_role
 from showhow.db.runs import verifications
+from showhow.db.runs.error_categories import ERROR_CATEGORIES, UNCATEGORIZED, set_error_category
 from showhow.db.unanswerable import CANNOT_BE_ANSWERED, read_unanswerable
 from showhow.evaluation.scoring.scoring import VerificationReport
 from showhow.evaluation.value_format import format_count
-from showhow.evaluation.verification.repairs import VerificationFailure, list_approved_repairs, list_failures
+from showhow.evaluation.verification.repairs import (
+    VerificationFailure,
+    count_categories,
+    list_approved_repairs,
+    list_failures,
+)
 from showhow.runs.services import Services
 from showhow.tasks.task import dump_call
 from showhow.tasks.verification import FinishRepairs, finish_repairs
@@ -35,7 +43,9 @@ REPAIR_STATUS_LABELS = {
     "rejected": "returned to {}",
     "failed": "abandoned by {}",
 }
-ALL_KINDS = "all kinds"
+ALL_KINDS, ALL_CATEGORIES = "all kinds", "all categories"
+_PICKED = "picked_failures"
+"""Key of the session with a run, and the ids of the questions whose failures are marked on whichever of its pages."""
 _OUTCOMES: Mapping[str, Callable[[VerificationFailure], bool]] = {
     "failures": lambda answer: not answer.outcome.is_correct,
     "right": lambda answer: answer.outcome.is_correct,
@@ -65,11 +75,72 @@ def show_answers(services: Services, project: Project, run: Run, report: Verific
         return
     start = _page_start(len(listed))
     page = list(enumerate(listed, 1))[start : start + ANSWERS_PER_PAGE]
-    columns = ["", "question", "kind", *(["gold answer"] if shows_gold else []), "answer or error", "score", "repair"]
+    with services.database.read() as session:
+        may_categorize = has_acting_role(session, REVIEWER, ADMIN)
+    gold = ["gold answer"] if shows_gold else []
+    columns = ["", "question", "kind", *gold, "answer or error", "category", "score", "repair"]
     rows = [_answer_row(rank, answer, shows_gold=shows_gold) for rank, answer in page]
-    show_table(columns, rows, key="failures", label="Answers of this verification", go=_request_open)
+    if all(answer.category is None for _, answer in page):
+        columns.remove("category")
+        rows = [[*row[:-3], *row[-2:]] for row in rows]
+    show_table(
+        columns,
+        rows,
+        key="failures",
+        label="Answers of this verification",
+        go=_request_open,
+        picked=_list_picked(run) if may_categorize else None,
+        pick=lambda shown, picked: _remember_picked(run, shown, picked),
+    )
     _show_pager(len(listed), start)
+    if may_categorize:
+        _show_categorizing(services, run, answers)
     st.caption(ORDER_EXPLANATION)
+    if any(answer.category for answer in answers):
+        counts = count_categories(answers)
+        show_bar_chart("Errors by category", "category", counts, key="categories", counted="failures")
+
+
+def _list_picked(run: Run) -> list[str]:
+    """The ids of the questions whose failures are marked."""
+    of_run, picked = st.session_state.get(_PICKED, (None, []))
+    return list(picked) if of_run == run.id else []
+
+
+def _remember_picked(run: Run, shown: Sequence[str], picked: Sequence[str]) -> None:
+    """The marks of this page replace those that it had; those of other pages stay."""
+    others = [question for question in _list_picked(run) if question not in shown]
+    st.session_state[_PICKED] = (run.id, [*others, *picked])
+
+
+def _show_categorizing(services: Services, run: Run, answers: Sequence[VerificationFailure]) -> None:
+    """Draw the category that the marked failures get."""
+    picked = _list_picked(run)
+    if not picked:
+        st.caption("Mark failures to say what kind of error they are.")
+        return
+
+    def store() -> None:
+        database = services.database
+        by = authorize(database, REVIEWER, ADMIN)
+        with database.begin() as session:
+            set_error_category(session, run.id, [UUID(question) for question in picked], category or "", by=by)
+        st.session_state.pop(_PICKED)
+
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
+        options = dict.fromkeys((*ERROR_CATEGORIES, *(answer.category for answer in answers if answer.category)))
+        category = st.selectbox(
+            f"Category of the {len(picked):,} marked",
+            list(options),
+            index=None,
+            key="error_category",
+            placeholder="Choose one, or type a new one",
+            accept_new_options=True,
+            width=280,
+        )
+        has_category = any(answer.category for answer in answers if str(answer.outcome.question_id) in picked)
+        label = "Set category" if category or not has_category else "Remove category"
+        st.button(label, key="set_category", on_click=store, disabled=not (category or has_category))
 
 
 def _show_freezing(services: Services, project: Project, run: Run, *, running: bool) -> None:
@@ -111,7 +182,7 @@ def _list_answers(services: Services, project: Project, run: Run) -> list[Verifi
     with services.database.read() as session:
         if is_gold_visible(session, project):
             return answers
-    return [VerificationFailure(answer.outcome._replace(gold=[]), answer.repair) for answer in answers]
+    return [replace(answer, outcome=answer.outcome._replace(gold=[])) for answer in answers]
 
 
 def _filter_answers(answers: Sequence[VerificationFailure]) -> list[VerificationFailure]:
@@ -124,6 +195,8 @@ def _filter_answers(answers: Sequence[VerificationFailure]) -> list[Verification
     with st.container(horizontal=True, vertical_alignment="bottom", key="answer_filters"):
         outcome = _choose("Answers", "answers", offered, 190, lambda name: f"{name.capitalize()} ({counts[name]:,})")
         kind = _choose("Kind", "kind", kinds, 190, str) if len(kinds) > 2 else ALL_KINDS
+        categories = [ALL_CATEGORIES, *(count_categories(answers) if any(a.category for a in answers) else ())]
+        category = _choose("Category", "category", categories, 190, str) if len(categories) > 1 else ALL_CATEGORIES
         st.session_state["answers_search"] = get_url_parameter("words")
         words = st.text_input(
             "Search",
@@ -135,6 +208,8 @@ def _filter_answers(answers: Sequence[VerificationFailure]) -> list[Verification
         )
     listed = [answer for answer in answers if _OUTCOMES[outcome](answer)]
     listed = [answer for answer in listed if kind in (ALL_KINDS, answer.outcome.kind)]
+    if category != ALL_CATEGORIES:
+        listed = [a for a in listed if not a.outcome.is_correct and category == (a.category or UNCATEGORIZED)]
     return [answer for answer in listed if all(word in _searched(answer) for word in words.casefold().split())]
 
 
@@ -184,11 +259,12 @@ def _answer_row(rank: int, answer: VerificationFailure, *, shows_gold: bool) -> 
     text = outcome.answer or f"{outcome.ending}: {name_tools_by_title(outcome.failure or '')}"
     status = "" if repair is None else REPAIR_STATUS_LABELS[repair.status].format(repair.person or "an unknown person")
     return [
-        TableCell(f"{rank}", number=True),
+        TableCell(f"{rank}", number=True, pick=str(outcome.question_id)),
         TableCell(outcome.question, go=str(outcome.trace_id)),
         TableCell(outcome.kind or "", whole=True),
         *([TableCell(shorten(_gold(answer)), whole=True)] if shows_gold else []),
         TableCell(shorten(text)),
+        TableCell(answer.category or "", whole=True),
         TableCell(format_score(outcome.score), number=True),
         TableCell(status, whole=True),
     ]

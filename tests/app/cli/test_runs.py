@@ -12,7 +12,7 @@ import pytest
 from sqlalchemy import select
 
 from showhow.db.database import Database
-from showhow.db.models import Attempt, Run
+from showhow.db.models import Attempt, Run, Trace
 from showhow.db.runs.attempts import MetricScore, save_scores
 from showhow.db.storage.schema import upgrade
 from tests.app.cli.in_process import run_in_process
@@ -106,6 +106,11 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, ComparedRuns]:
         (["compare", "{0}"], "choose 2 to 8 different runs"),
         (["compare", "{0}", "{1}", "--format", "xls"], "there is no format 'xls'"),
         (["compare", "{0}", "{1}", "--rows"], "answers are written as csv, xlsx, json, parquet"),
+        (
+            ["compare", "{0}", "{1}", "--by", "date", "--cutoff", "soon"],
+            "the cutoff 'soon' is no date; write it as 2021",
+        ),
+        (["compare", "{0}", "{1}", "--cutoff", "2021"], "a cutoff divides questions by date"),
         (["compare", "{0}", "{1}", "--metric", "f1:9"], "no answer of these runs is scored by 'f1:9'; they have f1:2"),
         (["compare", "{0}", "{1}", "--out", "there.txt"], "exists already"),
         (["runs", "export", "{0}", "x.json", "--format", "csv"], "there is no format 'csv' of runs; use inspect"),
@@ -152,3 +157,36 @@ def test_a_metric_whose_name_has_colons_is_named_with_or_without_its_version(
         (JUDGED, None),
         (JUDGED, 0.5),
     ]
+
+
+def test_failures_are_categorized_counted_and_exported(home: tuple[Path, ComparedRuns]):
+    folder, made = home
+    run, other = str(made.runs[1].id), str(made.runs[0].id)
+    with made.database.read() as session:
+        rows = session.execute(select(Trace.id, Trace.run_id)).all()
+    failed = [str(trace) for trace, run_id in rows if run_id == made.runs[1].id]
+    right = next(str(trace) for trace, run_id in rows if run_id == made.runs[0].id)
+    for category, names in (("wrong document", failed[:3]), ("the map was old", failed[3:4]), ("", failed[:1])):
+        done = run_in_process(folder, "runs", "categorize", run, category, *names, "--as", "ada", "--json")
+        assert done.returncode == 0, done.stderr
+    counts = {"wrong document": 2, "the map was old": 1, "no category": 3}
+    assert json.loads(done.stdout) == counts
+    assert run_in_process(folder, "runs", "categorize", run).stdout.split("\n")[0] == "     2  wrong document"
+    for words, message in (
+        ([run, "query"], "name traces of failures of this run; `showhow repair list"),
+        ([run, "query", failed[0], right], "name traces of failures of this run"),
+        ([other, "query", right], "name traces of failures of this run"),
+    ):
+        refused = run_in_process(folder, "runs", "categorize", *words)
+        assert (refused.returncode, message in refused.stderr) == (1, True), refused.stderr
+    table = json.loads(run_in_process(folder, "compare", other, run, "--by", "error", "--format", "json").stdout)
+    assert {row["group"]: row["questions"] for row in table} == counts
+    answers = json.loads(run_in_process(folder, "compare", other, run, "--rows", "--format", "json").stdout)
+    assert sum(row["error_category"] == "wrong document" for row in answers) == 2
+    # Nobody thinks in these runs, which is said without a chart.
+    text = run_in_process(folder, "compare", other, run, "--by", "thoughts").stdout
+    assert text.count("6 traces with 0 thoughts") == 2
+    listed = json.loads(run_in_process(folder, "repair", "list", run, "--json").stdout)
+    assert sum(row["category"] is not None for row in listed) == 3
+    dated = run_in_process(folder, "compare", other, run, "--by", "date", "--cutoff", "2021")
+    assert "unknown   0.000 [0.000, 0.390]" in dated.stdout
