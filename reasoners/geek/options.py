@@ -7,7 +7,7 @@ from showhow.reasoners.humaniq.options import (
     AgentOptionsError,
     check_at_least,
     check_at_most,
-    check_option,
+    check_choices,
     check_positive,
     choice,
 )
@@ -63,11 +63,7 @@ class GeekOptions:
         check_positive(rounds=self.rounds, explore=self.explore, passages=self.passages)
         check_at_most(MAX_RESULTS, passages=self.passages)
         check_at_least(0, shots=self.shots, skill_shots=self.skill_shots)
-        check_option("search", self.search, SEARCH_CHOICES)
-        check_option("decompose", self.decompose, DECOMPOSE_CHOICES)
-        check_option("retrieve", self.retrieve, RETRIEVE_CHOICES)
-        check_option("second_look", self.second_look, SECOND_LOOK_CHOICES)
-        check_option("own", self.own, OWN_KNOWLEDGE_OPTIONS)
+        check_choices(self)
         if not self.asks_sources and self.own == "never":
             option = "decompose" if self.decompose == "off" else "retrieve"
             raise AgentOptionsError(f"{option}=off leaves only what the model knows itself; give own=free too")
