@@ -49,14 +49,17 @@ class GraphRetriever:
     """Retrieves for one run from the graph.
 
     `passages_per_source` limits the texts that are read after a search, `most_heads` the values of a set that are
-    looked up one by one.
+    looked up one by one. With `screened`, texts are the best paragraphs of so many articles.
     """
 
-    def __init__(self, task: Task, passages_per_source: int = 3, most_heads: int = MAX_HEADS) -> None:
+    def __init__(
+        self, task: Task, passages_per_source: int = 3, most_heads: int = MAX_HEADS, screened: int = 0
+    ) -> None:
         self._offered = {tool.name for tool in task.tools}
         self._passages_per_source = passages_per_source
         self._search_limit = {"limit": passages_per_source} if passages_per_source > DEFAULT_RESULTS else {}
         self._most_heads = most_heads
+        self._screened = screened
         self._data_by_step: dict[int, Any] = {}
         self._seen_ids: set[str] = set()
         self._tracer = OriginTracer(task.question)

@@ -126,7 +126,7 @@ class _Excavation:
         self._options = options
         self._task = task
         self._sources = sources
-        self._retriever = Retriever(task, options.passages)
+        self._retriever = Retriever(task, options.passages, screened=options.documents)
         self._expected_calls = 0
         self._open_lanes = 1
         self._passage_sources: dict[str, str] = {}
