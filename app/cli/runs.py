@@ -3,7 +3,7 @@
 import io
 import json
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, BinaryIO
@@ -41,10 +41,16 @@ from showhow.evaluation.comparison.comparison_tables import (
     list_run_rows,
 )
 from showhow.evaluation.comparison.groups import GROUP_COLUMNS, GROUPINGS, format_group_lines, list_group_rows
+from showhow.evaluation.comparison.part_groups import (
+    PART_COLUMNS,
+    PART_GROUPINGS,
+    format_part_lines,
+    list_part_rows,
+)
 from showhow.evaluation.scoring.predictions import list_run_metrics
 from showhow.evaluation.scoring.scoring import label_runs, load_figures
 from showhow.evaluation.statistics import Estimate
-from showhow.evaluation.value_format import TABLE_WRITERS, format_cost, format_p_value
+from showhow.evaluation.value_format import TABLE_WRITERS, ColumnTypes, format_cost, format_p_value
 from showhow.evaluation.verification.inspect_import import import_inspect_log
 from showhow.evaluation.verification.inspect_runs import write_inspect_log
 from showhow.fewshot_library.formats.format import FormatError
@@ -78,7 +84,13 @@ def compare(  # noqa: PLR0913 - every option of the verb is one parameter
         str | None, typer.Option(help="NAME or NAME:VERSION; default: the first that most runs are scored by.")
     ] = None,
     rows: Annotated[bool, typer.Option("--rows", help="Write every answer instead of the table of runs.")] = False,
-    by: Annotated[str | None, typer.Option(help=f"Write the scores by groups instead: {', '.join(GROUPINGS)}.")] = None,
+    by: Annotated[
+        str | None,
+        typer.Option(
+            help=f"Write the scores by groups instead: {', '.join(GROUPINGS)}; or what the parts of runs were: "
+            f"{', '.join(PART_GROUPINGS)}."
+        ),
+    ] = None,
     format_name: Annotated[str, typer.Option("--format", help=", ".join(FORMATS))] = TEXT,
     out: OutputOption = None,
     force: ForceOption = False,
@@ -100,11 +112,12 @@ def compare(  # noqa: PLR0913 - every option of the verb is one parameter
     comparison = compare_runs(database, ids, baseline_id, _find_metric(database, ids, metric))
     for warning in comparison.warnings:
         print_progress(warning.sentence)
-    if by is not None:
+    if by in PART_GROUPINGS:
+        parts = list_part_rows(services, comparison, by)
+        _write_table(PART_COLUMNS, parts, format_part_lines(parts), format_name, out, force=force)
+    elif by is not None:
         groups = list_group_rows(database, comparison, by, services.count_articles)
-        text = "\n".join(format_group_lines(groups)) + "\n"
-        writer = TABLE_WRITERS.get(format_name, lambda _columns, _rows, stream: stream.write(text.encode()))
-        _write(lambda stream: writer(GROUP_COLUMNS, groups, stream), out, force=force)
+        _write_table(GROUP_COLUMNS, groups, format_group_lines(groups), format_name, out, force=force)
     elif rows:
         _write(lambda stream: _write_answers(database, comparison, format_name, stream), out, force=force)
     elif format_name in TABLE_WRITERS:
@@ -117,6 +130,21 @@ def compare(  # noqa: PLR0913 - every option of the verb is one parameter
 
 def _write_answers(database: Database, comparison: RunComparison, format_name: str, stream: BinaryIO) -> None:
     TABLE_WRITERS[format_name](ANSWER_COLUMNS, iterate_answer_rows(database, comparison), stream)
+
+
+def _write_table(  # noqa: PLR0913 - a table in two forms, and where it goes
+    columns: ColumnTypes,
+    rows: Sequence[dict[str, Any]],
+    lines: Iterable[str],
+    format_name: str,
+    out: Path | None,
+    *,
+    force: bool,
+) -> None:
+    """Write rows in the chosen format, or as lines of text."""
+    text = "".join(f"{line}\n" for line in lines)
+    writer = TABLE_WRITERS.get(format_name, lambda _columns, _rows, stream: stream.write(text.encode()))
+    _write(lambda stream: writer(columns, rows, stream), out, force=force)
 
 
 def _write(write: Callable[[BinaryIO], Any], out: Path | None, *, force: bool) -> None:
