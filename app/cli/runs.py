@@ -105,6 +105,8 @@ def compare(  # noqa: PLR0913 - every option of the verb is one parameter
         raise CommandError(f"answers are written as {', '.join(TABLE_WRITERS)}; name one of them with --format")
     if by is not None and (rows or format_name == LATEX):
         raise CommandError("scores by groups are written as text or as a table; leave --rows and latex out")
+    if by is not None and by not in (groupings := {**GROUPINGS, **PART_GROUPINGS}):
+        raise CommandError(f"there is no grouping {by!r}; choose one of {', '.join(groupings)}")
     services = current_services()
     database = services.database
     ids = _find_runs(database, runs) if runs else _list_latest_runs(database, project)
@@ -112,7 +114,7 @@ def compare(  # noqa: PLR0913 - every option of the verb is one parameter
     comparison = compare_runs(database, ids, baseline_id, _find_metric(database, ids, metric))
     for warning in comparison.warnings:
         print_progress(warning.sentence)
-    if by in PART_GROUPINGS:
+    if by is not None and by in PART_GROUPINGS:
         parts = list_part_rows(services, comparison, by)
         _write_table(PART_COLUMNS, parts, format_part_lines(parts), format_name, out, force=force)
     elif by is not None:

@@ -2,6 +2,7 @@
 
 import streamlit as st
 
+from showhow.app.pages.compare.parts import PART_TITLES, show_parts
 from showhow.app.pages.compare.questions import choose_parameter
 from showhow.app.widgets.table import TableCell, show_table
 from showhow.evaluation.comparison.comparison import RunComparison, metric_label
@@ -18,6 +19,7 @@ _TITLES = {
     "size": "Size of the world",
     "agreement": "Agreement of the sources",
     SOURCE: "Source of the answer",
+    **PART_TITLES,
 }
 
 
@@ -25,6 +27,9 @@ def show_groups(services: Services, comparison: RunComparison) -> None:
     """Draw the choice of a grouping, and its table."""
     by = choose_parameter("Scores by", "by", _TITLES, 260)
     if by == _NONE:
+        return
+    if by in PART_TITLES:
+        show_parts(services, comparison, by)
         return
     rows = list_group_rows(services.database, comparison, by, services.count_articles)
     names = ("recall", "precision", "chosen") if by == SOURCE else ("share", metric_label(comparison.metric.name))
