@@ -12,9 +12,9 @@ from showhow.evaluation.comparison.gold_comparison import ComparedFact, are_equa
 from showhow.oracles.reasoning import GoldReasoning
 from showhow.reasoners.answers.extraction import join_answers
 from showhow.reasoners.answers.normalization import answers_equal
-from showhow.reasoners.geek.skills import CONCLUDE, NEXT_ACTION
+from showhow.reasoners.geek.skills import CONCLUDE, NEXT_ACTION, ExcavatedFact, fill_numbers
 from showhow.reasoners.skills.skill import SkillSteps, read_reply
-from showhow.reasoners.skills.values import AnswerValue
+from showhow.reasoners.skills.values import AnswerValue, format_values
 
 DECOMPOSITION, ACTION, FACTS, DEDUCTION = "decomposition", "action", "facts", "deduction"
 MISTAKES = {
@@ -63,6 +63,20 @@ def compare_facts(steps: Sequence[Step], gold: GoldReasoning, answer: str | None
     ]
     mistakes = _list_mistakes(wrong, beside, is_incomplete=bool(missing), is_early=bool(ends and ends[-1]))
     return FactComparison(matched, size - matched, len(wrong), len(beside), mistakes)
+
+
+def write_facts(steps: Sequence[Step], gold: GoldReasoning, answer: str | None) -> tuple[str, str]:
+    """The sub-questions with their answers, one a line: of the lane that gave this answer, and the gold ones."""
+    skill_steps = SkillSteps(steps)
+    facts = list(iterate_facts(skill_steps, gold))
+    lane = _find_lane(skill_steps, [fact.lane for fact in facts] or ["lane"], answer)
+    own = [f"{fact.step.thought} {format_values(fact.answers)}" for fact in facts if is_within(lane, fact.lane)]
+    state: list[ExcavatedFact] = []
+    for number, (leaf, text) in enumerate(gold.subquestions, 1):
+        answers = [gold.to_value(leaf.kind, item) for item in leaf.values.tolist()]
+        state.append(ExcavatedFact(number=number, question=text, fact="", answers=answers))
+    expected = [f"{fill_numbers(fact.question, state)} {format_values(fact.answers)}" for fact in state]
+    return "\n".join(own), "\n".join(expected)
 
 
 def _list_mistakes(

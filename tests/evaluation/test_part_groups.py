@@ -1,7 +1,6 @@
 """What the parts of runs were, over stored runs of a generated world: operators, sources, facts, mistakes."""
 
 import json
-from collections.abc import Iterator
 from dataclasses import dataclass
 from io import StringIO
 from pathlib import Path
