@@ -10,6 +10,8 @@ import pandas as pd
 import pytest
 
 from tests.app.cli.in_process import run_in_process
+from tests.reasoners.baselines.scripted_runs import read_request
+from tests.servers.model import ModelServer, Request, Says
 
 pytestmark = pytest.mark.long
 
@@ -92,6 +94,31 @@ def test_operators_and_chosen_sources_are_shares_of_the_parts_of_a_run(stored: S
     for sources in (geek, atomr):
         assert set(sources) <= {"text", "graph", "web"}
         assert sum(row["share"] for row in sources.values()) == pytest.approx(1.0)
+
+
+def prefer_the_longer_list(request: Request) -> Says:
+    asked = read_request(request)
+    first, second = (len(asked[name].splitlines()) for name in ("first", "second"))
+    better = "tie" if first == second else "first" if first > second else "second"
+    return Says(json.dumps({"reasons": "I counted.", "better": better}))
+
+
+def test_a_judge_compares_the_facts_of_a_run_with_the_gold_ones_in_both_orders(stored: Stored):
+    with ModelServer(prefer_the_longer_list) as server:
+        environ = {
+            "SHOWHOW_MODEL": "judge",
+            "SHOWHOW_MODEL_BASE_URL": server.url,
+            "OPENAI_API_KEY": "none",
+        }
+        done = run_in_process(stored.home, "judge", stored.runs["right"], "--facts", "--json", **environ)
+        report = json.loads(done.stdout)
+        assert (report["compared"], report["tie"], len(server.requests)) == (12, 12, 24)
+        asked = [read_request(request) for request in server.requests]
+        assert (asked[0]["first"], asked[0]["second"]) == (asked[1]["second"], asked[1]["first"])
+        assert all(entry["first"].count("? ") == entry["second"].count("? ") > 0 for entry in asked)
+        assert "two lists of facts" in server.requests[0].body["messages"][0]["content"]
+        refused = run_in_process(stored.home, "judge", stored.runs["atomr"], "--facts", **environ)
+        assert "facts are those of a run of GEEK beside the gold ones" in refused.stderr
 
 
 def test_the_tables_are_written_like_the_others_and_runs_without_such_parts_are_one_sentence(stored: Stored):
