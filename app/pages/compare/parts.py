@@ -46,7 +46,7 @@ def show_parts(services: Services, comparison: RunComparison, by: str) -> None:
         ]
         for row in rows
     ]
-    heads = ("run", PART_TITLES[by].casefold(), "parts", "questions", "share", metric_label(comparison.metric.name))
+    heads = ("run", "part", "parts", "questions", "share", metric_label(comparison.metric.name))
     show_table(heads, cells, key="parts", label=PART_TITLES[by])
     if by in _EXPLAINED:
         st.caption(". ".join(f"{name.capitalize()}: {words}" for name, words in _EXPLAINED[by].items()) + ".")
