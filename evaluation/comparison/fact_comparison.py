@@ -4,17 +4,27 @@ The counts behind GEEK's Tables 3 and 6. A fact in other words than the gold sub
 answers; without such a one its sub-question is beside the gold reasoning.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from showhow.db.models import Step
-from showhow.evaluation.comparison.gold_comparison import ComparedFact, are_equal, is_within, iterate_facts
+from showhow.db.database import Conflict
+from showhow.db.models import Run, Step
+from showhow.db.review.review import AnswerToJudge
+from showhow.db.traces.traces import load_traces
+from showhow.evaluation.comparison.gold_comparison import (
+    ComparedFact,
+    are_equal,
+    is_within,
+    iterate_facts,
+    open_gold_reasoning,
+)
 from showhow.oracles.reasoning import GoldReasoning
 from showhow.reasoners.answers.extraction import join_answers
 from showhow.reasoners.answers.normalization import answers_equal
 from showhow.reasoners.geek.skills import CONCLUDE, NEXT_ACTION, ExcavatedFact, fill_numbers
 from showhow.reasoners.skills.skill import SkillSteps, read_reply
 from showhow.reasoners.skills.values import AnswerValue, format_values
+from showhow.runs.services import Services
 
 DECOMPOSITION, ACTION, FACTS, DEDUCTION = "decomposition", "action", "facts", "deduction"
 MISTAKES = {
@@ -77,6 +87,19 @@ def write_facts(steps: Sequence[Step], gold: GoldReasoning, answer: str | None) 
         state.append(ExcavatedFact(number=number, question=text, fact="", answers=answers))
     expected = [f"{fill_numbers(fact.question, state)} {format_values(fact.answers)}" for fact in state]
     return "\n".join(own), "\n".join(expected)
+
+
+def state_facts(services: Services, run: Run, answers: Sequence[AnswerToJudge]) -> Iterator[AnswerToJudge]:
+    """The facts of the lane that gave each answer, and the gold ones, in place of the answers; for a judge."""
+    if run.reasoner != "geek":
+        raise Conflict("facts are those of a run of GEEK beside the gold ones; name a run of GEEK")
+    find_gold = open_gold_reasoning(services, run.world)
+    by_trace = {answer.trace_id: answer for answer in answers}
+    with services.database.read() as session:
+        for record in load_traces(session, by_trace):
+            if (gold := find_gold(record.question.text)) is not None:
+                facts, gold_facts = write_facts(record.steps, gold, record.trace.final_answer)
+                yield by_trace[record.trace.id]._replace(answer=facts, other=gold_facts)
 
 
 def _list_mistakes(

@@ -6,7 +6,7 @@ of people. The labels measure the judge (sensitivity, specificity, kappa), and c
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
 from threading import Event, Lock
@@ -27,9 +27,6 @@ from showhow.db.traces.model_calls import (
     list_answered_calls,
     mark_calls_lost,
 )
-from showhow.db.traces.traces import load_traces
-from showhow.evaluation.comparison.fact_comparison import write_facts
-from showhow.evaluation.comparison.gold_comparison import open_gold_reasoning
 from showhow.evaluation.scoring.label_files import UnreadableLabels, read_label_rows
 from showhow.evaluation.shared_model import SharedModel, TotalLimits, answer_in_parallel, ignore_note
 from showhow.evaluation.statistics import (
@@ -175,12 +172,14 @@ def judge_run(  # noqa: PLR0913, PLR0917 - what is judged, how, and who hears of
     services: Services,
     run_id: UUID,
     options: JudgingOptions,
+    state_facts: Callable[[Services, Run, Sequence[AnswerToJudge]], Iterable[AnswerToJudge]],
     stop: Event,
     on_progress: Callable[[int, int], None],
     on_note: Callable[[str], None] = ignore_note,
 ) -> JudgingResult:
     """Have a model judge the answers of a run that it has not judged yet; `on_progress` gets done and total.
 
+    `state_facts` puts facts of the run and gold ones in the place of answers, where these are compared.
     Conflict if there is no model, if it is the model that is to be judged, or if its server fails; what was judged is
     stored and is not asked again.
     """
@@ -199,7 +198,9 @@ def judge_run(  # noqa: PLR0913, PLR0917 - what is judged, how, and who hears of
     if any(run.spec.model == chat.name for run in runs):
         raise Conflict(f"{chat.name} gave the answers itself; a judge has to be another model, best of another family")
     if options.facts:
-        answers = list(_state_facts(services, runs, answers))
+        if options.against is not None:
+            raise Conflict("facts are compared with the gold ones; leave the other run out")
+        answers = list(state_facts(services, runs[0], answers))
     purpose = f"judge {run_id}"
     with hold_run_lock(services.settings.home, f"{run_id}-judge", "another process has this run judged; wait for it"):
         shared = SharedModel(chat, options.limits, stop, on_note=on_note)
@@ -215,19 +216,6 @@ def judge_run(  # noqa: PLR0913, PLR0917 - what is judged, how, and who hears of
         if shared.reason_for_stopping:
             on_note(shared.reason_for_stopping)
     return JudgingResult(chat.name, worker.judged, tuple(worker.problems), len(answers) - done)
-
-
-def _state_facts(services: Services, runs: Sequence[Run], answers: Sequence[AnswerToJudge]) -> Iterator[AnswerToJudge]:
-    """The facts of the lane that gave each answer, and the gold ones, in place of the answers."""
-    if len(runs) != 1 or runs[0].reasoner != "geek":
-        raise Conflict("facts are those of a run of GEEK beside the gold ones; name one, without another run")
-    find_gold = open_gold_reasoning(services, runs[0].world)
-    by_trace = {answer.trace_id: answer for answer in answers}
-    with services.database.read() as session:
-        for record in load_traces(session, by_trace):
-            if (gold := find_gold(record.question.text)) is not None:
-                facts, gold_facts = write_facts(record.steps, gold, record.trace.final_answer)
-                yield by_trace[record.trace.id]._replace(answer=facts, other=gold_facts)
 
 
 class _JudgeCallRecorder:
