@@ -4,13 +4,16 @@ A step of the trace tells how many values of a set were left out.
 """
 
 from collections.abc import Generator, Iterator, Mapping, Sequence
+from dataclasses import replace
 from operator import itemgetter
-from typing import Any
+from typing import Any, TypeVar
 from uuid import UUID
 
 from showhow.reasoners.base import Action, Branch, Move, Parallel, Task
 from showhow.reasoners.provenance import OriginTracer
+from showhow.reasoners.skills.skill import SkillCall, SkillResult
 from showhow.reasoners.skills.values import (
+    AnswersReply,
     AnswerValue,
     OfferedRelation,
     SourcePassage,
@@ -39,20 +42,24 @@ FACT_COLUMNS = ("known", "relation", "other")
 RELATION_TOOLS = {"head": "getRelationsAsHead", "tail": "getRelationsAsTail"}
 """The tools that list the relations of an entity, by the end at which it is."""
 RetrievalGenerator = Generator[Move, Any, list[SourcePassage]]
+AnswersT = TypeVar("AnswersT", bound=AnswersReply)
 
 
 class GraphRetriever:
     """Retrieves for one run from the graph.
 
     `passages_per_source` limits the texts that are read after a search, `most_heads` the values of a set that are
-    looked up one by one.
+    looked up one by one. With `screened`, texts are the best paragraphs of so many articles.
     """
 
-    def __init__(self, task: Task, passages_per_source: int = 3, most_heads: int = MAX_HEADS) -> None:
+    def __init__(
+        self, task: Task, passages_per_source: int = 3, most_heads: int = MAX_HEADS, screened: int = 0
+    ) -> None:
         self._offered = {tool.name for tool in task.tools}
         self._passages_per_source = passages_per_source
         self._search_limit = {"limit": passages_per_source} if passages_per_source > DEFAULT_RESULTS else {}
         self._most_heads = most_heads
+        self._screened = screened
         self._data_by_step: dict[int, Any] = {}
         self._seen_ids: set[str] = set()
         self._tracer = OriginTracer(task.question)
@@ -109,6 +116,14 @@ class GraphRetriever:
         confirmed = [value if is_known(value) else value.model_copy(update={"entity": None}) for value in values]
         self._seen_ids |= {value.entity for value in confirmed if value.entity is not None}
         return confirmed
+
+    def ask_for_answers(self, call: SkillCall[Any, AnswersT]) -> Generator[Move, Any, SkillResult[AnswersT]]:
+        """The result of a skill whose answers may be looked up next, without the ids that the model made up."""
+        result: SkillResult[AnswersT] = yield call
+        if result.reply is None:
+            return result
+        answers = yield from self.drop_unknown_ids(result.reply.answers, f"{call.node}/ids", call.parent)
+        return replace(result, reply=result.reply.model_copy(update={"answers": answers}))
 
     def _note_left_out(self, size: int, kept: int, node: str, parent: UUID | None) -> Generator[Move, Any, None]:
         """Record a step that tells how many values of a set are not looked up, if any."""

@@ -500,8 +500,8 @@ _ENTRIES = (
     ReasonerEntry(
         name="tog-2",
         label="ToG-2: graph and articles in turn",
-        description="votes first; without agreement walks through the graph and ranks entities by their articles",
-        cost="5 samples, and 2 for each hop where they disagree",
+        description="walks through the graph and ranks entities by their articles; may vote first, as published",
+        cost="2 calls for each hop; with samples, only where they disagree",
         needs="the graph-step tools, wikisearch and read",
         build=Tog2,
         options=Tog2Options,

@@ -238,7 +238,25 @@ class Retriever(GraphRetriever):
         return list(zip(best_sentences(article, "text"), scores, strict=True))
 
     def _retrieve_text(self, query: RetrievalQuery, node: str, parent: UUID | None) -> RetrievalGenerator:
+        if self._screened:
+            return self._search_paragraphs(query, node, parent)
         return self._search_and_read(TEXTS, query, node, parent)
+
+    def _search_paragraphs(self, query: RetrievalQuery, node: str, parent: UUID | None) -> RetrievalGenerator:
+        """The best paragraphs of the articles that one search finds for the question, whatever it is about."""
+        before = f"{query.context}, " if query.context else ""
+        arguments = {
+            "query": f"{before}{query.question}",
+            "limit": self._passages_per_source,
+            "screened": self._screened,
+        }
+        search = yield from self._call(TEXTS.tool, arguments, f"{node}/search", parent)
+        return [
+            SourcePassage(
+                id=f"{search.step_position}.{number}", source=TEXTS.name, title=hit["title"], text=hit["snippet"]
+            )
+            for number, hit in enumerate(observed_data(search).get(TEXTS.hits, ()), 1)
+        ]
 
     def _retrieve_web(self, query: RetrievalQuery, node: str, parent: UUID | None) -> RetrievalGenerator:
         return self._search_and_read(PAGES, query, node, parent)

@@ -10,6 +10,7 @@ from uuid import UUID
 from showhow.db.models import Run
 from showhow.db.review.review import add_labels
 from showhow.db.runs import comparisons
+from showhow.evaluation.comparison.fact_comparison import state_facts
 from showhow.evaluation.datasets.gold_names import GoldNames, open_gold_names
 from showhow.evaluation.scoring.model_judges import (
     JudgingOptions,
@@ -79,7 +80,7 @@ def judge_answers(services: Services, request: JudgeRun) -> JudgingResult:
             print_progress(f"{add_labels(session, run_id, labels):,} new labels of people are stored")
     with fail_on_interrupt("the judging was stopped; the same command judges the rest"):
         count = partial(print_count, units="answers")
-        return judge_run(services, run_id, request.options, Event(), count, print_progress)
+        return judge_run(services, run_id, request.options, state_facts, Event(), count, print_progress)
 
 
 def _read_label_file(file: Path) -> list[PersonLabel]:

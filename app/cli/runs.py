@@ -3,7 +3,7 @@
 import io
 import json
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, BinaryIO
@@ -43,6 +43,12 @@ from showhow.evaluation.comparison.comparison_tables import (
     list_run_rows,
 )
 from showhow.evaluation.comparison.groups import DATE, GROUP_COLUMNS, GROUPINGS, format_group_lines, list_group_rows
+from showhow.evaluation.comparison.part_groups import (
+    PART_COLUMNS,
+    PART_GROUPINGS,
+    format_part_lines,
+    list_part_rows,
+)
 from showhow.evaluation.comparison.thoughts import (
     POINT_COLUMNS,
     THOUGHT_COLUMNS,
@@ -53,13 +59,14 @@ from showhow.evaluation.comparison.thoughts import (
 from showhow.evaluation.scoring.predictions import list_run_metrics
 from showhow.evaluation.scoring.scoring import label_runs, load_figures
 from showhow.evaluation.statistics import Estimate
-from showhow.evaluation.value_format import TABLE_WRITERS, format_cost, format_p_value
+from showhow.evaluation.value_format import TABLE_WRITERS, ColumnTypes, format_cost, format_p_value
 from showhow.evaluation.verification.inspect_import import import_inspect_log
 from showhow.evaluation.verification.inspect_runs import write_inspect_log
 from showhow.evaluation.verification.repairs import count_categories, list_failures
 from showhow.fewshot_library.formats.format import FormatError
 from showhow.guard.input_bounds import bounded_work
 from showhow.runs.budget import MAX_CONCURRENT_QUESTIONS
+from showhow.runs.services import Services
 from showhow.tasks import scores as tasks
 from showhow.tasks.imports import finish_interrupted_imports
 from showhow.tasks.progress import print_progress
@@ -92,7 +99,8 @@ def compare(  # noqa: PLR0913 - every option of the verb is one parameter
     by: Annotated[
         str | None,
         typer.Option(
-            help=f"Write the scores by groups instead: {', '.join(GROUPINGS)}; or {THOUGHTS} beside people's."
+            help=f"Write the scores by groups instead: {', '.join(GROUPINGS)}; or what the parts of runs were: "
+            f"{', '.join(PART_GROUPINGS)}; or {THOUGHTS} beside people's."
         ),
     ] = None,
     cutoff: Annotated[
@@ -114,6 +122,8 @@ def compare(  # noqa: PLR0913 - every option of the verb is one parameter
         raise CommandError("scores by groups are written as text or as a table; leave --rows and latex out")
     if cutoff and by != DATE:
         raise CommandError("a cutoff divides questions by date; name it with --by date, or leave it out")
+    if by is not None and by not in (known := (*GROUPINGS, *PART_GROUPINGS, THOUGHTS)):
+        raise CommandError(f"there is no grouping {by!r}; choose one of {', '.join(known)}")
     services = current_services()
     database = services.database
     ids = _find_runs(database, runs) if runs else _list_latest_runs(database, project)
@@ -122,14 +132,8 @@ def compare(  # noqa: PLR0913 - every option of the verb is one parameter
     for warning in comparison.warnings:
         print_progress(warning.sentence)
     if by is not None:
-        if by == THOUGHTS:
-            thoughts = compare_thoughts(database, comparison, services.encoder)
-            columns, table = (POINT_COLUMNS, thoughts.points) if rows else (THOUGHT_COLUMNS, thoughts.groups)
-            lines = format_thought_lines(thoughts)
-        else:
-            columns, table = GROUP_COLUMNS, list_group_rows(database, comparison, by, services.count_articles, cutoff)
-            lines = format_group_lines(table)
-        text = "\n".join(lines) + "\n"
+        columns, table, lines = _group(services, comparison, by, cutoff, points=rows)
+        text = "".join(f"{line}\n" for line in lines)
         writer = TABLE_WRITERS.get(format_name, lambda _columns, _rows, stream: stream.write(text.encode()))
         _write(lambda stream: writer(columns, table, stream), out, force=force)
     elif rows:
@@ -144,6 +148,21 @@ def compare(  # noqa: PLR0913 - every option of the verb is one parameter
 
 def _write_answers(database: Database, comparison: RunComparison, format_name: str, stream: BinaryIO) -> None:
     TABLE_WRITERS[format_name](ANSWER_COLUMNS, iterate_answer_rows(database, comparison), stream)
+
+
+def _group(
+    services: Services, comparison: RunComparison, by: str, cutoff: str, *, points: bool
+) -> tuple[ColumnTypes, Sequence[dict[str, Any]], Iterable[str]]:
+    """The columns and rows of a grouping, and its lines of text."""
+    if by == THOUGHTS:
+        thoughts = compare_thoughts(services.database, comparison, services.encoder)
+        lines = format_thought_lines(thoughts)
+        return (POINT_COLUMNS, thoughts.points, lines) if points else (THOUGHT_COLUMNS, thoughts.groups, lines)
+    if by in PART_GROUPINGS:
+        parts = list_part_rows(services, comparison, by)
+        return PART_COLUMNS, parts, format_part_lines(parts)
+    groups = list_group_rows(services.database, comparison, by, services.count_articles, cutoff)
+    return GROUP_COLUMNS, groups, format_group_lines(groups)
 
 
 def _write(write: Callable[[BinaryIO], Any], out: Path | None, *, force: bool) -> None:

@@ -107,12 +107,12 @@ def judge(
     result = tasks.judge_answers(services, request)
     with services.database.read() as session:
         stored = comparisons.find_comparable_run(session, UUID(request.run))
-    other_id = request.options.against
-    if other_id is None:
+    compared = request.options.compared
+    if compared is None:
         report = report_ratings(services.database, stored, result.judge)
         lines = list(_rating_lines(report))
     else:
-        report = report_preferences(services.database, stored, result.judge, other_id)
+        report = report_preferences(services.database, stored, result.judge, compared)
         lines = list(_preference_lines(report))
     report |= {"without_verdict": list(result.without_verdict), "left": result.left}
     emit(report, "\n".join([*lines, *result.without_verdict]), as_json=as_json)

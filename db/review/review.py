@@ -285,6 +285,7 @@ class AnswerToJudge(NamedTuple):
     references: list[str]
     """The texts of the gold answers."""
     other: str | None
+    trace_id: UUID
 
 
 def list_answers_to_judge(
@@ -300,6 +301,7 @@ def list_answers_to_judge(
             Question,
             Trace.final_answer,
             other_trace.final_answer if against is not None else null(),
+            Trace.id,
         )
         .join(Trace, Trace.id == Attempt.trace_id)
         .join(Question, Question.id == Attempt.question_id)
@@ -316,9 +318,9 @@ def list_answers_to_judge(
         ).join(other_trace, other_trace.id == other.trace_id)
     return [
         AnswerToJudge(
-            attempt, token, task.full_text, answer or "", [gold["text"] for gold in task.gold_answers], other_answer
+            attempt, token, task.full_text, answer or "", [gold["text"] for gold in task.gold_answers], other, trace
         )
-        for attempt, token, task, answer, other_answer in session.execute(query)
+        for attempt, token, task, answer, other, trace in session.execute(query)
     ]
 
 

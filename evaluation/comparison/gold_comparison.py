@@ -11,6 +11,7 @@ know has no verdict.
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 
 from showhow.db.models import Step
@@ -54,7 +55,7 @@ def compare_with_gold(reasoner: str, steps: Sequence[Step], gold: GoldReasoning)
     if list_gold_answers is None:
         return []
     return [
-        GoldVerdict(step.position, _are_equal(answers, expected), format_values(expected))
+        GoldVerdict(step.position, are_equal(answers, expected), format_values(expected))
         for step, answers, expected in list_gold_answers(SkillSteps(steps), gold)
         if expected is not None
     ]
@@ -76,15 +77,25 @@ def summarize_verdicts(verdicts: Sequence[GoldVerdict]) -> dict[str, Any]:
     }
 
 
-def find_gold_reasoning(services: Services, world: str, question: str) -> GoldReasoning | None:
-    """The gold reasoning of a generated question; None for any other one. WorldError for a world without a universe."""
+def open_gold_reasoning(services: Services, world: str) -> Callable[[str], GoldReasoning | None]:
+    """What finds the gold reasoning of a generated question of a world, as `find_gold_reasoning` does."""
     file = world_folder(services.settings.worlds_folder, world) / QUESTIONS_FILE
     questions = QuestionFile(file)
-    head = next((head for head in questions.heads if head.text == question), None)
-    if head is None:
-        return None
-    details = parse_question(questions.load_row(head), file, head.line).details
-    return GoldReasoning(open_gold_world(services, world), question, details) if "expression" in details else None
+    heads = {head.text: head for head in reversed(questions.heads)}
+    opened = cache(lambda: open_gold_world(services, world))
+
+    def find(question: str) -> GoldReasoning | None:
+        if (head := heads.get(question)) is None:
+            return None
+        details = parse_question(questions.load_row(head), file, head.line).details
+        return GoldReasoning(opened(), question, details) if "expression" in details else None
+
+    return find
+
+
+def find_gold_reasoning(services: Services, world: str, question: str) -> GoldReasoning | None:
+    """The gold reasoning of a generated question; None for any other one. WorldError for a world without a universe."""
+    return open_gold_reasoning(services, world)(question)
 
 
 def find_gold_responder(services: Services, skills: str, world: str, question: str) -> Responder | None:
@@ -213,7 +224,30 @@ def _select_kept(answers: Sequence[AnswerValue], expected: Sequence[AnswerValue]
     return kept if kept and len(kept) == len(keys) else list(expected)
 
 
+@dataclass(frozen=True, slots=True)
+class ComparedFact:
+    """A sub-question that GEEK answered, with its gold answers."""
+
+    lane: str
+    step: Step
+    answers: Sequence[AnswerValue]
+    expected: GoldAnswers
+    how: str
+    """retrieved, wider search or concluded."""
+
+    @property
+    def is_right(self) -> bool:
+        """Whether its answers are the gold ones."""
+        return self.expected is not None and are_equal(self.answers, self.expected)
+
+
 def _compare_facts(steps: SkillSteps, gold: GoldReasoning) -> ComparedParts:
+    for fact in iterate_facts(steps, gold):
+        yield fact.step, fact.answers, fact.expected
+
+
+def iterate_facts(steps: SkillSteps, gold: GoldReasoning) -> Iterator[ComparedFact]:
+    """The facts of a run of GEEK, in the order of their steps."""
     oracle = OracleResponder(gold)
     expected_facts: dict[str, ExcavatedFact] = {}
     for node, step in steps.spans.items():
@@ -221,7 +255,7 @@ def _compare_facts(steps: SkillSteps, gold: GoldReasoning) -> ComparedParts:
         if "planned" not in data:
             continue
         lane, _, number = node.rpartition("/")
-        state = [fact for place, fact in expected_facts.items() if _is_within(lane, place.rpartition("/")[0])]
+        state = [fact for place, fact in expected_facts.items() if is_within(lane, place.rpartition("/")[0])]
         references = dict(known_references(data["planned"], state))
         request = ExtractRequest(
             question=gold.text, planned=data["planned"], references=references, state=state, pseudo="", passages=[]
@@ -230,10 +264,11 @@ def _compare_facts(steps: SkillSteps, gold: GoldReasoning) -> ComparedParts:
         answers = _read_answers(data.get("answers", ()))
         known = answers if reply.unknown else reply.answers
         expected_facts[node] = ExcavatedFact(number=int(number), question=data["planned"], fact="", answers=known)
-        yield step, answers, None if reply.unknown else reply.answers
+        expected = None if reply.unknown else reply.answers
+        yield ComparedFact(lane, step, answers, expected, str(data.get("how")))
 
 
-def _is_within(lane: str, other: str) -> bool:
+def is_within(lane: str, other: str) -> bool:
     """Whether a lane is the other one, or branched off from it."""
     return lane == other or lane.startswith(f"{other}.")
 
@@ -249,7 +284,7 @@ def _read_answers(entries: Iterable[Any]) -> list[AnswerValue]:
     return [AnswerValue.model_validate(entry) for entry in entries]
 
 
-def _are_equal(answers: Sequence[AnswerValue], expected: Sequence[AnswerValue]) -> bool:
+def are_equal(answers: Sequence[AnswerValue], expected: Sequence[AnswerValue]) -> bool:
     """Whether two sets of answers are equal: by entity, or else by their texts."""
     keys, expected_keys = {value.key for value in answers}, {value.key for value in expected}
     rest = [value for value in answers if value.key not in expected_keys]

@@ -6,7 +6,7 @@ of people. The labels measure the judge (sensitivity, specificity, kappa), and c
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
 from threading import Event, Lock
@@ -109,6 +109,11 @@ JUDGE_ANSWER: Skill[RatingRequest, RatingReply] = Skill(
 JUDGE_PAIR: Skill[PairRequest, PairReply] = Skill(
     "judge_pair", 1, "I compare the answers.", "showhow.evaluation.scoring", PairRequest, PairReply
 )
+JUDGE_FACTS: Skill[PairRequest, PairReply] = Skill(
+    "judge_facts", 1, "I compare the facts.", "showhow.evaluation.scoring", PairRequest, PairReply
+)
+GOLD_FACTS = "gold facts"
+"""What a judge compares the facts of a run with, in the place of another run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +127,14 @@ class JudgingOptions:
         2, "Number of questions answered in parallel.", flag="--at-once", minimum=1, maximum=MAX_CONCURRENT_QUESTIONS
     )
     limits: TotalLimits = group(TotalLimits, "Limits of all questions together")
+    facts: bool = option(
+        default=False, help="Compare GEEK's facts with the gold ones of a generated world, in both orders."
+    )
+
+    @property
+    def compared(self) -> UUID | str | None:
+        """What the answers, or their facts, are compared with; None to rate them alone."""
+        return GOLD_FACTS if self.facts else self.against
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,12 +172,14 @@ def judge_run(  # noqa: PLR0913, PLR0917 - what is judged, how, and who hears of
     services: Services,
     run_id: UUID,
     options: JudgingOptions,
+    state_facts: Callable[[Services, Run, Sequence[AnswerToJudge]], Iterable[AnswerToJudge]],
     stop: Event,
     on_progress: Callable[[int, int], None],
     on_note: Callable[[str], None] = ignore_note,
 ) -> JudgingResult:
     """Have a model judge the answers of a run that it has not judged yet; `on_progress` gets done and total.
 
+    `state_facts` puts facts of the run and gold ones in the place of answers, where these are compared.
     Conflict if there is no model, if it is the model that is to be judged, or if its server fails; what was judged is
     stored and is not asked again.
     """
@@ -173,18 +188,24 @@ def judge_run(  # noqa: PLR0913, PLR0917 - what is judged, how, and who hears of
         raise Conflict("a judge is a language model; add a profile in models.toml, and name it with --profile")
     with services.database.read() as session:
         runs = [comparisons.find_comparable_run(session, key) for key in filter(None, (run_id, options.against))]
-        skill: Skill[Any, Any] = JUDGE_ANSWER if options.against is None else JUDGE_PAIR
+        skill: Skill[Any, Any] = JUDGE_ANSWER if options.compared is None else JUDGE_PAIR
         name = (
-            score_name("quality", chat.name) if options.against is None else preference_name(chat.name, options.against)
+            score_name("quality", chat.name)
+            if options.compared is None
+            else preference_name(chat.name, options.compared)
         )
         answers = list_answers_to_judge(session, run_id, name, skill.version, options.against)
     if any(run.spec.model == chat.name for run in runs):
         raise Conflict(f"{chat.name} gave the answers itself; a judge has to be another model, best of another family")
+    if options.facts:
+        if options.against is not None:
+            raise Conflict("facts are compared with the gold ones; leave the other run out")
+        answers = list(state_facts(services, runs[0], answers))
     purpose = f"judge {run_id}"
     with hold_run_lock(services.settings.home, f"{run_id}-judge", "another process has this run judged; wait for it"):
         shared = SharedModel(chat, options.limits, stop, on_note=on_note)
         recorder = _JudgeCallRecorder(services, purpose)
-        worker = _Judge(services.database, shared, recorder, chat.name, options.against)
+        worker = _Judge(services.database, shared, recorder, chat.name, options.compared)
         done = 0
         for done, _ in enumerate(
             answer_in_parallel(answers, worker.judge, shared, lambda: options.concurrency, stop), 1
@@ -236,7 +257,12 @@ class _Judge:
     """Judges answers one by one, in several threads, and stores the verdicts."""
 
     def __init__(
-        self, database: Database, shared: SharedModel, recorder: _JudgeCallRecorder, model: str, against: UUID | None
+        self,
+        database: Database,
+        shared: SharedModel,
+        recorder: _JudgeCallRecorder,
+        model: str,
+        against: UUID | str | None,
     ) -> None:
         self._database = database
         self._shared = shared
@@ -292,20 +318,21 @@ class _Judge:
                 scores.append(MetricScore(score_name(aspect, self._model), JUDGE_ANSWER.version, value, details))
         return scores
 
-    def _compare(self, responder: ModelResponder, answer: AnswerToJudge, other_run: UUID) -> list[MetricScore] | None:
+    def _compare(self, responder: ModelResponder, answer: AnswerToJudge, other: UUID | str) -> list[MetricScore] | None:
         """Compare in both orders; a preference that depends on the order is a tie."""
         verdicts = []
         for first, second in ((answer.answer, answer.other), (answer.other, answer.answer)):
             request = PairRequest(
                 question=answer.question, first=first or "", second=second or "", references=answer.references
             )
-            reply = self._ask(responder, SkillCall(JUDGE_PAIR, request, "judge"), answer.question)
+            skill = JUDGE_FACTS if other == GOLD_FACTS else JUDGE_PAIR
+            reply = self._ask(responder, SkillCall(skill, request, "judge"), answer.question)
             if reply is None:
                 return None
             verdicts.append(reply.better)
         outcome = {("first", "second"): "win", ("second", "first"): "loss"}.get((verdicts[0], verdicts[1]), "tie")
         details = {"label": outcome, "orders": verdicts}
-        name = preference_name(self._model, other_run)
+        name = preference_name(self._model, other)
         return [MetricScore(name, JUDGE_PAIR.version, PREFERENCE_VALUES[outcome], details)]
 
 
@@ -387,7 +414,7 @@ def list_judges(database: Database, run_id: UUID) -> tuple[list[str], list[tuple
     )
 
 
-def report_preferences(database: Database, run: Run, judge: str, other_run: UUID) -> dict[str, Any]:
+def report_preferences(database: Database, run: Run, judge: str, other_run: UUID | str) -> dict[str, Any]:
     """Wins, ties and losses against the other run, with the judge's bias for the answer that it reads first."""
     with database.read() as session:
         scores = attempts.list_scores(session, run.id, preference_name(judge, other_run), JUDGE_PAIR.version)

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from showhow.reasoners.humaniq.options import AgentOptionsError, check_at_least, check_option, check_positive, choice
+from showhow.reasoners.humaniq.options import AgentOptionsError, check_at_least, check_choices, check_positive, choice
 from showhow.reasoners.skills.skill import DEFAULT_SHOTS
 from showhow.reasoners.sources import MAX_HEADS
 
@@ -67,8 +67,7 @@ class AtomROptions:
     """Answered requests of other questions that each other skill is shown; the paper has them in its prompts."""
 
     def __post_init__(self) -> None:
-        for name, choices in _CHOICES.items():
-            check_option(name, getattr(self, name), choices)
+        check_choices(self)
         check_positive(passages=self.passages)
         check_at_least(0, shots=self.shots, skill_shots=self.skill_shots, most_things=self.most_things)
         if not 0 <= self.overlap <= 1:
@@ -80,15 +79,6 @@ class AtomROptions:
         return True if self.own == "free" else None
 
 
-_CHOICES = {
-    "own": OWN_KNOWLEDGE_CHOICES,
-    "source_rule": RULE_CHOICES,
-    "source_time": CHOSEN_CHOICES,
-    "operator_prompts": PROMPT_CHOICES,
-    "combine": COMBINED_CHOICES,
-    "empty_list": EMPTY_CHOICES,
-    "second_look": LOOK_CHOICES,
-}
 PUBLISHED = {
     "own": "free",
     "source_rule": "unsure: all",

@@ -36,7 +36,7 @@ from showhow.reasoners.humaniq.options import (
     OWN_KNOWLEDGE_OPTIONS,
     AgentOptionsError,
     check_at_least,
-    check_option,
+    check_choices,
     check_positive,
     choice,
 )
@@ -71,7 +71,7 @@ class ChainOfKnowledgeOptions(CotScOptions):
         CotScOptions.__post_init__(self)
         check_positive(articles=self.articles)
         check_at_least(0, skill_shots=self.skill_shots)
-        check_option("own", self.own, OWN_KNOWLEDGE_OPTIONS)
+        check_choices(self)
         if not 0 < self.agreement <= 1:
             raise AgentOptionsError(f"agreement is {self.agreement}; it must be above 0 and at most 1")
 

@@ -37,7 +37,7 @@ from showhow.reasoners.baselines.skills import require_reply
 from showhow.reasoners.humaniq.options import (
     AgentOptionsError,
     check_at_least,
-    check_option,
+    check_choices,
     check_positive,
     check_temperature,
     choice,
@@ -78,7 +78,7 @@ class PogOptions:
         check_positive(depth=self.depth, breadth=self.breadth)
         check_at_least(0, returns=self.returns, skill_shots=self.skill_shots)
         check_temperature(self.temperature)
-        check_option("own", self.own, OWN_CHOICES)
+        check_choices(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,8 +229,8 @@ def _choose_relations(relations: Sequence[WeighedRelation]) -> list[WeighedRelat
 class Tog2Options:
     """The options of Think-on-Graph 2, with the published width, depth, agreement and sentences."""
 
-    samples: int = 5
-    """Chains of thought that are sampled before the walk, from own knowledge; 0 for none."""
+    samples: int = 0
+    """Chains of thought that are sampled before the walk, from own knowledge; the paper samples 5."""
     agreement: float = 0.8
     """The share of the samples that ends the run with the answers they have in common."""
     temperature: float = 0.7

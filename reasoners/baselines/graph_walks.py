@@ -56,7 +56,7 @@ from showhow.reasoners.baselines.graph_skills import (
     require_tools,
 )
 from showhow.reasoners.baselines.skills import require_answers, require_reply
-from showhow.reasoners.humaniq.options import check_at_least, check_option, check_positive, choice
+from showhow.reasoners.humaniq.options import check_at_least, check_choices, check_positive, choice
 from showhow.reasoners.retrieval import Retriever
 from showhow.reasoners.skills.skill import ReplyT, RequestT, Skill, SkillCall, SkillResult
 from showhow.reasoners.skills.values import (
@@ -355,7 +355,7 @@ class TogOptions:
     def __post_init__(self) -> None:
         check_positive(width=self.width, depth=self.depth)
         check_at_least(0, skill_shots=self.skill_shots)
-        check_option("own", self.own, OWN_CHOICES)
+        check_choices(self)
 
 
 @dataclass(frozen=True, slots=True)

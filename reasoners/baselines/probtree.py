@@ -43,7 +43,7 @@ from showhow.reasoners.geek.skills import (
 from showhow.reasoners.humaniq.options import (
     OWN_KNOWLEDGE_OPTIONS,
     check_at_least,
-    check_option,
+    check_choices,
     check_positive,
     check_temperature,
     choice,
@@ -83,8 +83,7 @@ class ProbTreeOptions:
     def __post_init__(self) -> None:
         check_positive(articles=self.articles)
         check_at_least(0, skill_shots=self.skill_shots)
-        check_option("source", self.source, SOURCE_OPTIONS)
-        check_option("own", self.own, OWN_KNOWLEDGE_OPTIONS)
+        check_choices(self)
         check_temperature(self.temperature)
 
 
@@ -340,7 +339,8 @@ class _ProbTreeRun:
 
     def _answer_open_book(self, node: TreeNode) -> _CandidateGenerator:
         question, place, span = self._fill(node), f"{node.id}/open", self._spans[node.id]
-        heads = [value for number in node.references for value in self._chosen[number].reply.answers]
+        answers = [value for number in node.references for value in self._chosen[number].reply.answers]
+        heads = yield from self._retriever.drop_unknown_ids(answers, f"{place}/ids", span)
         query = RetrievalQuery(question, heads, node.question if heads else "")
         passages: list[SourcePassage] = yield from self._retriever.retrieve(self._sources, query, place, span)
         request = PassageQuestion(question=question, passages=passages)

@@ -40,7 +40,7 @@ from showhow.reasoners.humaniq.options import (
     PROMPT_FORMATS,
     SOURCE_CHOICES,
     AgentOptions,
-    check_option,
+    check_choices,
     check_positive,
     choice,
 )
@@ -76,7 +76,7 @@ class SelfAskOptions:
 
     def __post_init__(self) -> None:
         check_positive(rounds=self.rounds, articles=self.articles)
-        check_option("source", self.source, SOURCE_OPTIONS)
+        check_choices(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,8 +140,7 @@ class IrcotOptions:
 
     def __post_init__(self) -> None:
         check_positive(articles=self.articles, paragraphs=self.paragraphs, sentences=self.sentences)
-        check_option("reader", self.reader, READER_CHOICES)
-        check_option("source", self.source, SOURCE_OPTIONS)
+        check_choices(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,8 +241,7 @@ class ReactOptions:
 
     def __post_init__(self) -> None:
         check_positive(rounds=self.rounds)
-        check_option("shots", self.shots, SHOTS_CHOICES)
-        check_option("tools", self.tools, REACT_TOOLS)
+        check_choices(self)
         _ = self.agent_options
 
     @property

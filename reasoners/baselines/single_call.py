@@ -39,7 +39,7 @@ from showhow.reasoners.baselines.skills import (
 from showhow.reasoners.humaniq.options import (
     DEFAULT_REPLY_TOKENS,
     AgentOptionsError,
-    check_option,
+    check_choices,
     check_positive,
     check_temperature,
     choice,
@@ -199,8 +199,7 @@ class RagOptions:
 
     def __post_init__(self) -> None:
         check_positive(articles=self.articles)
-        check_option("exemplars", self.exemplars, EXEMPLAR_CHOICES)
-        check_option("source", self.source, SOURCE_OPTIONS)
+        check_choices(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,8 +253,7 @@ class InContextOptions:
     """The worked answers before the question; PhantomWiki has ten with reasons (section 4, C.3)."""
 
     def __post_init__(self) -> None:
-        check_option("prompting", self.prompting, IN_CONTEXT_PROMPTING)
-        check_option("exemplars", self.exemplars, EXEMPLAR_CHOICES)
+        check_choices(self)
         if self.prompting == "zero-shot" and self.exemplars != "none":
             raise AgentOptionsError("exemplars show reasons; choose the prompting reasons, or no exemplars")
 

@@ -126,7 +126,7 @@ class _Excavation:
         self._options = options
         self._task = task
         self._sources = sources
-        self._retriever = Retriever(task, options.passages)
+        self._retriever = Retriever(task, options.passages, screened=options.documents)
         self._expected_calls = 0
         self._open_lanes = 1
         self._passage_sources: dict[str, str] = {}
@@ -302,7 +302,7 @@ class _Excavation:
         self, number: int, step: PlannedStep, asked: SubquestionRequest, place: str, span: UUID
     ) -> Generator[Move, Any, tuple[ExcavatedFact, str]]:
         self._expected_calls += 1
-        own: SkillResult[FactReply] = yield SkillCall(SELF_ANSWER, asked, f"{place}/self", span)
+        own = yield from self._retriever.ask_for_answers(SkillCall(SELF_ANSWER, asked, f"{place}/self", span))
         self._note_failure(own)
         return _to_fact(number, step, own.reply), "concluded"
 
@@ -328,7 +328,7 @@ class _Excavation:
     ) -> Generator[Move, Any, FactReply | None]:
         self._passage_sources |= {passage.id: passage.source for passage in passages}
         request = ExtractRequest(**asked.model_dump(exclude={"own"}), pseudo=step.pseudo, passages=list(passages))
-        extracted: SkillResult[FactReply] = yield SkillCall(EXTRACT, request, f"{place}/extract", span)
+        extracted = yield from self._retriever.ask_for_answers(SkillCall(EXTRACT, request, f"{place}/extract", span))
         self._note_failure(extracted)
         return extracted.reply
 

@@ -7,12 +7,12 @@ from showhow.reasoners.humaniq.options import (
     AgentOptionsError,
     check_at_least,
     check_at_most,
-    check_option,
+    check_choices,
     check_positive,
     choice,
 )
 from showhow.reasoners.skills.skill import DEFAULT_SHOTS
-from showhow.tools.search import MAX_RESULTS
+from showhow.tools.search import MAX_RESULTS, MAX_SCREENED
 
 SEARCH_CHOICES = {
     "both": "the question and the sub-question with its answers filled in, as published",
@@ -30,7 +30,7 @@ SECOND_LOOK_CHOICES = {
     "on": "what is not found is looked for in the other sources, then by other words",
     "off": "each sub-question is looked up once, as published",
 }
-PUBLISHED_OPTIONS = {"explore": 4, "passages": 10, "second_look": "off", "own": "free"}
+PUBLISHED_OPTIONS = {"explore": 4, "passages": 10, "documents": 100, "second_look": "off", "own": "free"}
 """GEEK with strategy exploration, as the paper has it."""
 
 
@@ -43,7 +43,9 @@ class GeekOptions:
     explore: int = 1
     """Different sub-questions that each of the first two rounds follows; the paper's exploration has 4."""
     passages: int = 3
-    """Articles or pages read after a search; the paper reads ten paragraphs."""
+    """Articles or pages read after a search, or paragraphs with `documents`; the paper reads ten paragraphs."""
+    documents: int = 0
+    """Articles that a search screens for their best paragraphs, 100 in the paper; 0 to read the best articles."""
     shots: int = DEFAULT_SHOTS
     """Decompositions of other questions that the model is shown before the first round."""
     skill_shots: int = 0
@@ -62,12 +64,9 @@ class GeekOptions:
     def __post_init__(self) -> None:
         check_positive(rounds=self.rounds, explore=self.explore, passages=self.passages)
         check_at_most(MAX_RESULTS, passages=self.passages)
-        check_at_least(0, shots=self.shots, skill_shots=self.skill_shots)
-        check_option("search", self.search, SEARCH_CHOICES)
-        check_option("decompose", self.decompose, DECOMPOSE_CHOICES)
-        check_option("retrieve", self.retrieve, RETRIEVE_CHOICES)
-        check_option("second_look", self.second_look, SECOND_LOOK_CHOICES)
-        check_option("own", self.own, OWN_KNOWLEDGE_OPTIONS)
+        check_at_most(MAX_SCREENED, documents=self.documents)
+        check_at_least(0, shots=self.shots, skill_shots=self.skill_shots, documents=self.documents)
+        check_choices(self)
         if not self.asks_sources and self.own == "never":
             option = "decompose" if self.decompose == "off" else "retrieve"
             raise AgentOptionsError(f"{option}=off leaves only what the model knows itself; give own=free too")

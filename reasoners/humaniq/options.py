@@ -88,6 +88,13 @@ def check_option(option: str, value: str, choices: Iterable[str]) -> None:
         raise AgentOptionsError(f"there is no {option} {value!r}; choose one of {', '.join(names)}")
 
 
+def check_choices(options: Any) -> None:
+    """Raise AgentOptionsError if an option that is a `choice` has a value that is none of its choices."""
+    for option in fields(options):
+        if choices := option.metadata.get("choices"):
+            check_option(option.name, getattr(options, option.name), choices)
+
+
 def check_positive(**options: int) -> None:
     """Raise AgentOptionsError for an option below 1."""
     check_at_least(1, **options)

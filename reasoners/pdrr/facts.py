@@ -29,7 +29,6 @@ from showhow.reasoners.retrieval import Retriever
 from showhow.reasoners.skills.skill import SkillCall, SkillResult
 from showhow.reasoners.skills.values import (
     WITHOUT_SUPPORT,
-    AnswersReply,
     AnswerValue,
     GraphFact,
     OfferedRelation,
@@ -343,7 +342,7 @@ class TripleFactFinder:
         request = CompleteRequest(
             triple=entry.triple, known=list(known), from_subject=entry.from_subject, passages=list(passages)
         )
-        completed: SkillResult[AnswersReply] = yield SkillCall(COMPLETE, request, f"{place}/complete", span)
+        completed = yield from self._retriever.ask_for_answers(SkillCall(COMPLETE, request, f"{place}/complete", span))
         self.note_failure(completed)
         if completed.reply is None or completed.reply.unknown:
             return None

@@ -7,7 +7,7 @@ from showhow.reasoners.humaniq.options import (
     AgentOptionsError,
     check_at_least,
     check_at_most,
-    check_option,
+    check_choices,
     check_positive,
     choice,
 )
@@ -88,12 +88,6 @@ class PdrrOptions:
         check_positive(relations=self.relations, passages=self.passages, triples=self.triples, width=self.width)
         check_at_most(MAX_RESULTS, passages=self.passages)
         check_at_least(0, shots=self.shots, skill_shots=self.skill_shots)
-        check_option("mode", self.mode, MODES)
-        check_option("best_chain", self.best_chain, BEST_CHAIN_CHOICES)
-        check_option("structure", self.structure, STRUCTURE_CHOICES)
-        check_option("facts", self.facts, FACT_FORMS)
-        check_option("retrieve", self.retrieve, RETRIEVE_CHOICES)
-        check_option("texts", self.texts, TEXT_CHOICES)
-        check_option("own", self.own, OWN_KNOWLEDGE_OPTIONS)
+        check_choices(self)
         if self.retrieve == "off" and self.own == "never":
             raise AgentOptionsError("retrieve=off leaves only what the model knows itself; give own=free too")

@@ -61,7 +61,7 @@ WIDTH, TOG_DEPTH, POG_DEPTH = 3, 3, 4
 CASES: dict[str, dict[str, object]] = {
     "tog": {},
     "pog": {},
-    "tog-2": {"samples": 0},
+    "tog-2": {},
     "structgpt": {"hops": POG_DEPTH},
 }
 """The walks with their options; the vote of ToG-2 is off, since the oracle's samples always agree."""

@@ -58,6 +58,14 @@ def test_a_redirect_is_shown_and_the_row_of_an_infobox_answers(wiki: ToolContext
     assert observation.data["redirected"] == "North Bridge"
 
 
+def test_paragraphs_of_a_live_wiki_are_ranked(wiki: ToolContext):
+    arguments = {"query": "When was North Bridge opened?", "limit": 3, "screened": 4}
+    observation = get_tool("wikisearch").call(wiki, arguments).observation
+    assert observation is not None
+    assert 1 <= len(observation.data["hits"]) <= 3
+    assert 1 <= observation.data["screened"] <= 4
+
+
 def test_several_candidates_have_descriptions(wiki: ToolContext):
     observation = get_tool("wikisearch").call(wiki, {"query": "mercury"}).observation
     assert observation is not None

@@ -2,6 +2,7 @@
 
 import streamlit as st
 
+from showhow.app.pages.compare.parts import PART_TITLES, show_parts
 from showhow.app.pages.compare.questions import choose_parameter
 from showhow.app.widgets.page_layout import format_sentence
 from showhow.app.widgets.table import TableCell, show_table
@@ -24,6 +25,7 @@ _TITLES = {
     "agreement": "Agreement of the sources",
     SOURCE: "Source of the answer",
     ERROR: "Category of the error",
+    **PART_TITLES,
 }
 
 
@@ -33,6 +35,9 @@ def show_groups(services: Services, comparison: RunComparison) -> None:
         by = choose_parameter("Scores by", "by", _TITLES, 260)
         cutoff = _choose_cutoff() if by == DATE else ""
     if by == _NONE:
+        return
+    if by in PART_TITLES:
+        show_parts(services, comparison, by)
         return
     try:
         rows = list_group_rows(services.database, comparison, by, services.count_articles, cutoff)

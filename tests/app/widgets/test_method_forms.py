@@ -26,7 +26,7 @@ from showhow.tools.registry import available_tools
 from tests.oracles.test_skills import Ground, is_short, make_ground
 
 OPTIONS = GenerationOptions(people=80, seed=9, depth=4, per_template=1)
-METHOD_OPTIONS: dict[str, dict[str, Any]] = {"geek": {"explore": 3, "rounds": 3}, "tog-2": {"samples": 0}}
+METHOD_OPTIONS: dict[str, dict[str, Any]] = {"geek": {"explore": 3, "rounds": 3}}
 
 
 @dataclass

@@ -18,7 +18,7 @@ from showhow.reasoners.baselines.graph_skills import (
     keep_best,
 )
 from showhow.reasoners.humaniq.options import AgentOptionsError
-from showhow.reasoners.registry import make_reasoner
+from showhow.reasoners.registry import REASONERS, make_reasoner
 from showhow.reasoners.skills.values import AnswerValue, GraphFact, OfferedRelation
 from showhow.tools.tool import ToolContext
 from tests.reasoners.baselines.scripted_runs import (
@@ -156,12 +156,11 @@ def test_the_steps_of_a_hop_are_a_tree_with_scores_and_what_was_pruned(sailing_s
 
 @pytest.mark.parametrize("name", ["tog", "pog", "structgpt", "tog-2"])
 def test_a_date_is_kept_as_a_value_and_no_walk_goes_on_from_it(sailing_ships: ToolContext, name: str) -> None:
-    options = {"samples": 0} if name == "tog-2" else {}
     dates = WalkModel(scores={"captain": 1, "date of birth": 1}, last="date of birth")
-    done = run_baseline(name, sailing_ships, dates, options)
+    done = run_baseline(name, sailing_ships, dates)
     assert done.answers.final_answer == "1931-03-05"
     endless = WalkModel(scores={"captain": 1, "date of birth": 1}, last="nothing")
-    done = run_baseline(name, sailing_ships, endless, options)
+    done = run_baseline(name, sailing_ships, endless)
     assert done.outcome.ending == "refused"
     assert "A walk of 2 hops did not reach the answer" in str(done.outcome.failure)
 
@@ -266,7 +265,7 @@ def sampled(*texts: str) -> Says:
 def test_tog_2_ends_with_the_samples_that_agree(sailing_ships: ToolContext) -> None:
     votes = [sampled("Gullhaven")] * 4 + [sampled("Oslo")]
     model = WalkModel(bad={"cot_answer": votes})
-    done = run_baseline("tog-2", sailing_ships, model)
+    done = run_baseline("tog-2", sailing_ships, model, REASONERS["tog-2"].presets["published"] | {"skill_shots": 0})
     assert (done.answers.final_answer, done.answers.answer_model) == ("Gullhaven", "Gullhaven")
     assert done.outcome.details["votes"] == {"Gullhaven": 4, "Oslo": 1}
     assert done.outcome.calls["model_calls"] == done.outcome.calls["model_calls_expected"] == 5
@@ -278,7 +277,7 @@ def test_tog_2_walks_without_agreement_and_reads_the_articles_of_entities(
 ) -> None:
     votes = [sampled("Oslo")] * 3 + [sampled("Rome")] * 2
     model = WalkModel(bad={"cot_answer": votes})
-    done = run_baseline("tog-2", sailing_ships, model, {"sentences": 2})
+    done = run_baseline("tog-2", sailing_ships, model, {"samples": 5, "sentences": 2})
     assert (done.answers.final_answer, done.answers.answer_graph) == ("Gullhaven", "Gullhaven")
     assert model.asked[5:] == ["topics", *["score_relations", "reason_walk"] * 2]
     assert done.outcome.calls["model_calls"] == done.outcome.calls["model_calls_expected"] == 10
@@ -296,7 +295,7 @@ def test_tog_2_walks_without_agreement_and_reads_the_articles_of_entities(
 
 def test_tog_2_ranks_entities_by_their_articles(sailing_ships: ToolContext) -> None:
     both = {"captain": 1, "home port": 1, "place of birth": 1}
-    done = run_baseline("tog-2", sailing_ships, WalkModel(scores=both), {"samples": 0, "width": 2})
+    done = run_baseline("tog-2", sailing_ships, WalkModel(scores=both), {"width": 2})
     trails = [step for step in done.steps if str(step.node).startswith("hop/1/1/r")]
     scores = {
         row["fact"]["other"]["text"]: row["score"] for step in trails for row in (step.data or {}).get("facts", ())

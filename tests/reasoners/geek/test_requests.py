@@ -81,6 +81,21 @@ def test_ten_texts_of_a_search_are_asked_for_and_more_than_a_search_has_are_one_
         make_reasoner("geek", {"passages": 51})
 
 
+def test_as_published_one_search_gives_the_best_paragraphs_of_a_hundred_articles(ships: ToolContext) -> None:
+    explorer = Explorer()
+    done = run_baseline("geek", ships, explorer, {**REASONERS["geek"].presets["published"], "explore": 1})
+    assert set(done.tools) == {"wikisearch"}
+    assert all((step.arguments["limit"], step.arguments["screened"]) == (10, 100) for step in done.steps if step.tool)
+    first = explorer.requests("extract")[0]["passages"]
+    # The fleet has fewer paragraphs.
+    found = next(step for step in done.steps if step.tool).data or {}
+    assert len(first) == min(10, found["paragraphs"])
+    assert [passage["text"] for passage in first] == [hit["snippet"] for hit in found["hits"]]
+    assert (done.answers.final_answer, done.answers.answer_text) == ("Gullhaven", "Gullhaven")
+    with pytest.raises(AgentOptionsError, match="documents is 101; it must be 100 or less"):
+        make_reasoner("geek", {"documents": 101})
+
+
 def test_each_way_to_go_on_is_asked_for_alone_and_is_told_the_others(ships: ToolContext) -> None:
     explorer = Explorer()
     done = run_baseline("geek", ships, explorer, {"explore": 4})
