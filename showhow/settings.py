@@ -26,6 +26,10 @@ _OWN_FILES = (
 """What Showhow keeps in its home."""
 LOOPBACK = "loopback"
 """The word for the addresses by which a machine reaches itself."""
+LOGINS = PASSWORD_LOGIN, PROXY_LOGIN = ("password", "proxy")
+"""How people log in; without a login, one person on one machine works with an account of nobody."""
+MIN_LOGIN_SECRET_CHARACTERS = 16
+DEFAULT_URL = "http://127.0.0.1:8501"
 _LIBPQ_PASSWORD = "PGPASSWORD"  # noqa: S105 - a name
 
 
@@ -75,6 +79,15 @@ class Settings:
     local_addresses: tuple[str, ...] = (LOOPBACK,)
     """The addresses of clients that count as this machine itself: LOOPBACK, and those that were added."""
 
+    login: str = ""
+    """How people log in: `password`, or `proxy`, whose header names them; empty: no login, for this machine only."""
+    login_header: str = "X-Forwarded-User"
+    """With the login `proxy`, the header in which the proxy names the person."""
+    login_secret: str = field(default="", repr=False)
+    """With the login `proxy`, what the proxy sends in the header X-Showhow-Secret, at least 16 characters."""
+    url: str = DEFAULT_URL
+    """The address at which people open the pages, for the links of invitations that verbs print."""
+
     @classmethod
     def from_env(cls, environ: Mapping[str, str], dotenv: Path | None = None) -> "Settings":
         """Settings from `environ`, which wins over the optional `.env` file; empty values count as unset."""
@@ -101,6 +114,10 @@ class Settings:
             import_folder=_parse_path(values.get("SHOWHOW_IMPORT_FOLDER")),
             plugins=_parse_flag(values, "SHOWHOW_PLUGINS", default="1"),
             local_addresses=_parse_local_addresses(values.get("SHOWHOW_LOCAL_ADDRESSES")),
+            login=_parse_login(values.get("SHOWHOW_LOGIN"), values.get("SHOWHOW_LOGIN_SECRET")),
+            login_header=values.get("SHOWHOW_LOGIN_HEADER") or "X-Forwarded-User",
+            login_secret=values.get("SHOWHOW_LOGIN_SECRET") or "",
+            url=(values.get("SHOWHOW_URL") or DEFAULT_URL).rstrip("/"),
         )
 
     @property
@@ -171,6 +188,20 @@ def _parse_local_addresses(written: str | None) -> tuple[str, ...]:
             f"SHOWHOW_LOCAL_ADDRESSES is {written!r}; write addresses with commas between them, such as 172.17.0.1, or "
             "none if every visitor comes through a proxy."
         ) from error
+
+
+def _parse_login(written: str | None, secret: str | None) -> str:
+    login = (written or "").strip().casefold()
+    if login and login not in LOGINS:
+        raise SettingsError(
+            f"SHOWHOW_LOGIN is {written!r}; write {' or '.join(LOGINS)}, or nothing where nobody else uses this machine."
+        )
+    if login == PROXY_LOGIN and len(secret or "") < MIN_LOGIN_SECRET_CHARACTERS:
+        raise SettingsError(
+            f"SHOWHOW_LOGIN is {PROXY_LOGIN}, but SHOWHOW_LOGIN_SECRET has fewer than {MIN_LOGIN_SECRET_CHARACTERS} "
+            "characters; write there what the proxy sends in the header X-Showhow-Secret."
+        )
+    return login
 
 
 def _parse_seconds(written: str | None) -> float:

@@ -4,6 +4,7 @@ import os
 import socket
 import sys
 from collections.abc import Callable
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Annotated
 
@@ -78,16 +79,27 @@ def refuse_unusable_address(address: str, port: int) -> None:
             raise CommandError(f"{address} port {port} cannot be served on ({error.strerror}); {advice}") from error
 
 
+def refuse_open_door(address: str, login: str) -> None:
+    """Raise CommandError for an address that other machines reach, unless people log in."""
+    addresses = {ip_address(str(entry[4][0]).partition("%")[0]) for entry in socket.getaddrinfo(address, None)}
+    if not login and not all(entry.is_loopback for entry in addresses):
+        raise CommandError(
+            f"other machines reach {address}, and without a login whoever opens the pages could be anybody; set "
+            "SHOWHOW_LOGIN=password (or proxy), or serve on 127.0.0.1"
+        )
+
+
 def run(
     port: Annotated[int, typer.Option(min=1, max=65535, help="The port to serve on.")] = 8501,
     address: Annotated[
-        str, typer.Option(help="The address to serve on; protect any address that other machines can reach.")
+        str, typer.Option(help="The address to serve on; one that other machines can reach needs a login.")
     ] = "127.0.0.1",
 ) -> None:
     """Prepare what is missing, then serve the pages until interrupted."""
     refuse_unusable_address(address, port)
-    raise_descriptor_limit()
     services = current_services()
+    refuse_open_door(address, services.settings.login)
+    raise_descriptor_limit()
     prepare(services)
     for message in clear_leftovers(services):
         print_progress(message)
