@@ -29,6 +29,8 @@ from streamlit import App
 from showhow.app.capacity import CapacityMiddleware
 from showhow.app.documentation import HELP_PATH
 from showhow.app.help_site import help_endpoint
+from showhow.app.login import LoginMiddleware
+from showhow.app.login_pages import LoginPages
 from showhow.app.origin import OriginMiddleware
 from showhow.app.services import current_services
 from showhow.app.visitor_budget import BudgetMiddleware
@@ -37,6 +39,7 @@ from showhow.app.widgets.autosave import draft_endpoint
 from showhow.app.widgets.page_layout import format_sentence, read_asset
 from showhow.db.database import StoreError
 from showhow.fewshot_library.encoder import EncoderUnavailable, SentenceEncoder
+from showhow.settings import PASSWORD_LOGIN
 from showhow.worlds.folder import WorldError
 from showhow.worlds.source import SourceError
 
@@ -197,6 +200,7 @@ async def load_while_serving(_app: App) -> AsyncIterator[None]:
 
 
 _visitors = Visitors(trusts_proxy="FORWARDED_ALLOW_IPS" in os.environ)
+_has_passwords = current_services().settings.login == PASSWORD_LOGIN
 app = App(
     # main.py is inside the folder of pages. Beside it, Streamlit would serve a page that is opened by its URL without
     # running main.py, until a visitor has opened the first page.
@@ -210,10 +214,13 @@ app = App(
         Middleware(FirstScriptMiddleware),
         Middleware(CapacityMiddleware, visitors=_visitors),
         Middleware(BudgetMiddleware, visitors=_visitors),
+        # The last one, in front of every route: strangers, too, are kept within their budget.
+        Middleware(LoginMiddleware, services=current_services()),
     ],
     exception_handlers={Exception: report_failure},
     routes=[
         Route("/healthz", healthz),
+        *(LoginPages(current_services(), _visitors).routes() if _has_passwords else ()),
         Route(f"/{HELP_PATH}", help_endpoint),
         Route(f"/{HELP_PATH}/{{path:path}}", help_endpoint),
         Route("/drafts/{trace_id:uuid}", draft_endpoint(current_services()), methods=["POST"]),

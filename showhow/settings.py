@@ -194,7 +194,7 @@ def _parse_login(written: str | None, secret: str | None) -> str:
     login = (written or "").strip().casefold()
     if login and login not in LOGINS:
         raise SettingsError(
-            f"SHOWHOW_LOGIN is {written!r}; write {' or '.join(LOGINS)}, or nothing where nobody else uses this machine."
+            f"SHOWHOW_LOGIN is {written!r}; write {' or '.join(LOGINS)}, or nothing if you are here alone."
         )
     if login == PROXY_LOGIN and len(secret or "") < MIN_LOGIN_SECRET_CHARACTERS:
         raise SettingsError(
