@@ -29,8 +29,7 @@ SECRET_HEADER = "x-showhow-secret"  # noqa: S105 - a name
 """The header with the secret of the proxy."""
 LOGIN_PATH = "/login"
 INVITATION_PATH = "/invite/"
-OPEN_PATHS = {"/healthz", "/readyz", LOGIN_PATH}
-"""What is answered without a login, beside links of invitations."""
+HEALTH_PATHS = {"/healthz", "/readyz"}
 PERSON_MARK = "x-showhow-person"
 """The header by which the middleware tells pages who asks; its value begins with an unguessable token."""
 PERSON = "showhow.person"
@@ -75,10 +74,8 @@ class LoginMiddleware:
         connection = HTTPConnection(scope)
         removed = {PERSON_MARK.encode(), SECRET_HEADER.encode()}
         headers = [(name, value) for name, value in scope["headers"] if name.lower() not in removed]
-        path = scope["path"]
         person = None
-        is_open = path in OPEN_PATHS or (path.startswith(INVITATION_PATH) and scope["type"] == "http")
-        if not is_open:
+        if scope["type"] != "http" or not self._is_open(scope["path"]):
             try:
                 person = await asyncio.to_thread(self._identify, connection)
             except StoreError as error:
@@ -102,6 +99,12 @@ class LoginMiddleware:
             return {"type": "websocket.disconnect", "code": 1008}
 
         await self._app(marked, receive_while_logged_in, send)
+
+    def _is_open(self, path: str) -> bool:
+        """Whether strangers are answered there, by endpoints of ours."""
+        invitation = path.removeprefix(INVITATION_PATH)
+        is_login = path == LOGIN_PATH or (path != invitation and "/" not in invitation)
+        return path in HEALTH_PATHS or (is_login and self._settings.login == PASSWORD_LOGIN)
 
     async def _is_still(self, person_id: UUID, connection: HTTPConnection) -> bool:
         try:

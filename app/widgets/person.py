@@ -81,11 +81,11 @@ def _logged_in_name() -> str:
     person_id = read_person_mark(st.context.headers.get(PERSON_MARK, ""))
     with current_services().database.read() as session:
         person = None if person_id is None else session.get(User, person_id)
-    if not may_enter(person) or st.session_state.get(_LOGGED_OUT):
-        leave = st.components.v2.component("showhow_leave", js=_LEAVE)
-        leave(key="leave")
-        st.stop()
-    return person.name
+    if may_enter(person) and not st.session_state.get(_LOGGED_OUT):
+        return person.name
+    leave = st.components.v2.component("showhow_leave", js=_LEAVE)
+    leave(key="leave")
+    st.stop()
 
 
 _LOGGED_OUT = "logged_out"

@@ -7,6 +7,7 @@ import secrets
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from hashlib import sha256
+from typing import TypeGuard
 from uuid import UUID
 
 from sqlalchemy import ForeignKey, UniqueConstraint, delete, select, update
@@ -76,7 +77,7 @@ def hash_token(token: str) -> str:
     return sha256(token.encode(errors="replace")).hexdigest()
 
 
-def may_enter(user: User | None) -> bool:
+def may_enter(user: User | None) -> TypeGuard[User]:
     """Whether the person is let in: they are stored, not switched off, and have a role."""
     return user is not None and user.is_active and bool(user.roles)
 
