@@ -19,7 +19,7 @@ RolesArgument = Annotated[
 ]
 RoleOption = Annotated[
     list[str] | None,
-    typer.Option(help=f"{', '.join(users.ROLES)}; may be given several times; default: as for others."),
+    typer.Option("--role", help=f"{', '.join(users.ROLES)}; may be given several times; default: as for others."),
 ]
 EndOption = Annotated[str, typer.Option("--end", help="End the login of this id, or `all`.")]
 

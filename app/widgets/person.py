@@ -85,7 +85,7 @@ def _logged_in_name() -> str:
         return person.name
     leave = st.components.v2.component("showhow_leave", js=_LEAVE)
     leave(key="leave")
-    st.stop()
+    return st.stop()
 
 
 _LOGGED_OUT = "logged_out"

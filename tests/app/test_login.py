@@ -18,6 +18,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse
 from starlette.routing import Route
 
+from showhow.app import login_pages
 from showhow.app.login import (
     COOKIE,
     PERSON,
@@ -265,8 +266,6 @@ def test_after_some_attempts_the_next_ones_wait_for_a_name_and_for_an_address(te
 
 
 def test_no_more_passwords_are_hashed_at_once_than_memory_is_meant_for(team: Team, monkeypatch: pytest.MonkeyPatch):
-    from showhow.app import login_pages
-
     at_work, most = 0, 0
     verify = login_pages._verify
 

@@ -16,6 +16,8 @@ from showhow.app.login import COOKIE
 from showhow.db.database import Database
 from showhow.db.people import logins, users
 from showhow.db.questions import projects
+from showhow.db.review.queue import begin_question
+from showhow.db.traces import recording
 from tests.browser.server import Showhow
 from tests.browser.session import SessionError, open_session
 from tests.browser.settled import PATIENCE, settle
@@ -166,9 +168,6 @@ def test_a_draft_is_taken_from_the_person_whose_page_signed_it_only(team: Showho
 def test_anothers_draft_is_not_shown_by_its_address(team: Showhow):
     database = database_of(team)
     with database.begin() as session:
-        from showhow.db.review.queue import begin_question
-        from showhow.db.traces import recording
-
         cleo = users.find_named(session, "cleo")
         question = projects.list_questions(session, projects.get_project(session, PROJECT).id)[-1]
         trace = begin_question(session, question.id, cleo.id)
