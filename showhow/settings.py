@@ -88,6 +88,14 @@ class Settings:
     url: str = DEFAULT_URL
     """The address at which people open the pages, for the links of invitations that verbs print."""
 
+    def __post_init__(self) -> None:
+        """SettingsError where settings contradict each other."""
+        if self.login == PROXY_LOGIN and len(self.login_secret) < MIN_LOGIN_SECRET_CHARACTERS:
+            raise SettingsError(
+                f"SHOWHOW_LOGIN is {PROXY_LOGIN}, but SHOWHOW_LOGIN_SECRET has fewer than "
+                f"{MIN_LOGIN_SECRET_CHARACTERS} characters; write there what the proxy sends in the header X-Showhow-Secret."
+            )
+
     @classmethod
     def from_env(cls, environ: Mapping[str, str], dotenv: Path | None = None) -> "Settings":
         """Settings from `environ`, which wins over the optional `.env` file; empty values count as unset."""
@@ -114,7 +122,7 @@ class Settings:
             import_folder=_parse_path(values.get("SHOWHOW_IMPORT_FOLDER")),
             plugins=_parse_flag(values, "SHOWHOW_PLUGINS", default="1"),
             local_addresses=_parse_local_addresses(values.get("SHOWHOW_LOCAL_ADDRESSES")),
-            login=_parse_login(values.get("SHOWHOW_LOGIN"), values.get("SHOWHOW_LOGIN_SECRET")),
+            login=_parse_login(values.get("SHOWHOW_LOGIN")),
             login_header=values.get("SHOWHOW_LOGIN_HEADER") or "X-Forwarded-User",
             login_secret=values.get("SHOWHOW_LOGIN_SECRET") or "",
             url=(values.get("SHOWHOW_URL") or DEFAULT_URL).rstrip("/"),
@@ -190,16 +198,11 @@ def _parse_local_addresses(written: str | None) -> tuple[str, ...]:
         ) from error
 
 
-def _parse_login(written: str | None, secret: str | None) -> str:
+def _parse_login(written: str | None) -> str:
     login = (written or "").strip().casefold()
     if login and login not in LOGINS:
         raise SettingsError(
             f"SHOWHOW_LOGIN is {written!r}; write {' or '.join(LOGINS)}, or nothing if you are here alone."
-        )
-    if login == PROXY_LOGIN and len(secret or "") < MIN_LOGIN_SECRET_CHARACTERS:
-        raise SettingsError(
-            f"SHOWHOW_LOGIN is {PROXY_LOGIN}, but SHOWHOW_LOGIN_SECRET has fewer than {MIN_LOGIN_SECRET_CHARACTERS} "
-            "characters; write there what the proxy sends in the header X-Showhow-Secret."
         )
     return login
 

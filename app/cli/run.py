@@ -17,11 +17,13 @@ from showhow.app.cli.setup import prepare
 from showhow.app.jobs import remove_abandoned_uploads
 from showhow.app.removals import purge
 from showhow.app.services import current_services
+from showhow.db.people.logins import has_password
 from showhow.db.storage.restore import remove_abandoned_copy
 from showhow.guard.environment import open_held_variables, read_environment
 from showhow.guard.files import remove_abandoned_partials
 from showhow.runs.resume import end_interrupted_runs
 from showhow.runs.services import Services
+from showhow.settings import PASSWORD_LOGIN
 from showhow.tasks.imports import finish_interrupted_imports
 from showhow.tasks.progress import print_progress
 from showhow.worlds.build import remove_half_built_worlds
@@ -108,6 +110,10 @@ def run(
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     # Two pools of memory for all threads: what one thread frees in a pool of its own, no other thread can use.
     os.environ.setdefault("MALLOC_ARENA_MAX", "2")
+    if services.settings.login == PASSWORD_LOGIN:
+        with services.database.read() as session:
+            if not has_password(session):
+                print_progress("Nobody can log in yet: `showhow users add NAME --role admin` prints a link for that.")
     print_progress(f"Showhow is at http://{address}:{port} (stop it with Ctrl+C)")
     # -P: a folder named like one of our packages in the working directory must not shadow it.
     command = [sys.executable, "-P", "-X", "faulthandler", "-m", "showhow.app.capacity", "run", str(SERVER_PATH)]

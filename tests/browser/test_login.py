@@ -21,6 +21,7 @@ from showhow.db.traces import recording
 from tests.browser.server import Showhow
 from tests.browser.session import SessionError, open_session
 from tests.browser.settled import PATIENCE, settle
+from tests.servers.reverse_proxy import reverse_proxy
 
 pytestmark = pytest.mark.long
 
@@ -218,3 +219,24 @@ def test_the_pages_of_the_login_are_readable(team: Showhow, browser: Browser, sc
         assert page.evaluate("document.documentElement.scrollWidth") <= width
     context.close()
     assert problems == []
+
+
+def test_whom_a_proxy_names_with_its_secret_uses_the_pages(tmp_path: Path):
+    showhow = Showhow(tmp_path / "home")
+    secret = "0123456789abcdef-of-the-proxy"  # noqa: S105 - of this test
+    showhow.environment |= {"SHOWHOW_LOGIN": "proxy", "SHOWHOW_LOGIN_SECRET": secret}
+    showhow.run("users", "add", "lea@example.org")
+    showhow.start()
+    try:
+        named = ("X-Forwarded-User: lea@example.org", "X-Forwarded-For: 192.0.2.7")
+        with reverse_proxy(showhow.port, (*named, f"X-Showhow-Secret: {secret}")) as url:
+            with open_session(url, "", {"you": "ada", "project": PROJECT}) as session:
+                assert session.find("run")
+                assert secret.encode() not in session.received
+            assert httpx.get(f"{url}/library").status_code == 200
+            # What comes from outside is there twice, and nobody is believed.
+            assert httpx.get(f"{url}/library", headers={"X-Forwarded-User": "ada"}).status_code == 401
+        with reverse_proxy(showhow.port, named) as url, pytest.raises(SessionError, match="no session"):
+            open_session(url, "", {}).__enter__()
+    finally:
+        showhow.stop()
