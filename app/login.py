@@ -21,7 +21,7 @@ from showhow.db.models import User
 from showhow.db.people import logins, users
 from showhow.db.types import utc_now
 from showhow.runs.services import Services
-from showhow.settings import PASSWORD_LOGIN
+from showhow.settings import OIDC_LOGIN, PROXY_LOGIN
 
 COOKIE = "showhow_login"
 """The cookie with the token of a login."""
@@ -29,6 +29,8 @@ SECRET_HEADER = "x-showhow-secret"  # noqa: S105 - a name
 """The header with the secret of the proxy."""
 LOGIN_PATH = "/login"
 INVITATION_PATH = "/invite/"
+START_PATH, CALLBACK_PATH = "/login/start", "/login/callback"
+"""Where a login at a provider begins, and where the provider sends the browser back to."""
 HEALTH_PATHS = {"/healthz", "/readyz"}
 PERSON_MARK = "x-showhow-person"
 """The header by which the middleware tells pages who asks; its value begins with an unguessable token."""
@@ -104,7 +106,8 @@ class LoginMiddleware:
         """Whether strangers are answered there, by endpoints of ours."""
         invitation = path.removeprefix(INVITATION_PATH)
         is_login = path == LOGIN_PATH or (path != invitation and "/" not in invitation)
-        return path in HEALTH_PATHS or (is_login and self._settings.login == PASSWORD_LOGIN)
+        is_provider = path in (START_PATH, CALLBACK_PATH) and self._settings.login == OIDC_LOGIN
+        return path in HEALTH_PATHS or is_provider or (is_login and self._settings.login != PROXY_LOGIN)
 
     async def _is_still(self, person_id: UUID, connection: HTTPConnection) -> bool:
         try:
@@ -115,7 +118,7 @@ class LoginMiddleware:
 
     def _identify(self, connection: HTTPConnection) -> User | None:
         """The person who asks; None for a stranger."""
-        if self._settings.login == PASSWORD_LOGIN:
+        if self._settings.login != PROXY_LOGIN:
             return find_logged_in(connection, self._database)
         name = self._read_proxy(connection.headers)
         if not name:
@@ -133,7 +136,7 @@ class LoginMiddleware:
 
     def _answer_stranger(self, connection: HTTPConnection) -> Response:
         """The login page for a page, and a refusal for everything else."""
-        if self._settings.login != PASSWORD_LOGIN:
+        if self._settings.login == PROXY_LOGIN:
             return PlainTextResponse(NOT_NAMED, status_code=401, headers={"Connection": "close"})
         scope = connection.scope
         is_page = (

@@ -81,7 +81,7 @@ class LoginPages:
     def routes(self) -> list[Route]:
         """Their routes."""
         pages = ((LOGIN_PATH, self._log_in), (f"{INVITATION_PATH}{{token}}", self._invite))
-        return [Route(path, _answer_errors(page), methods=["GET", "POST"]) for path, page in pages]
+        return [Route(path, answer_errors(page), methods=["GET", "POST"]) for path, page in pages]
 
     async def _log_in(self, request: Request) -> Response:
         if request.method != "POST":
@@ -101,7 +101,7 @@ class LoginPages:
         if token is None:
             return _show_login(request, page, name, WRONG, status=401)
         self._attempts.succeed(name, address)
-        return _enter(request, page, token)
+        return enter(request, page, token)
 
     async def _begin_login(self, name: str, password: str, former: str) -> str | None:
         """The token of a new login; None if the password is not that of the person of this name."""
@@ -131,11 +131,9 @@ class LoginPages:
 
     async def _invite(self, request: Request) -> Response:
         token = request.path_params["token"]
-        name = await asyncio.to_thread(self._find_invited, token)
+        name = await asyncio.to_thread(find_invited_name, self._database, token)
         if name is None:
-            return _show(
-                "This link is not valid", f"<p>{escape_html(_sentence(logins.INVALID_INVITATION))}</p>", request, 410
-            )
+            return show_invalid_invitation(request)
         if request.method != "POST":
             return _show_invitation(request, name)
         form = await _read_form(request)
@@ -151,26 +149,22 @@ class LoginPages:
 
         def store() -> str:
             with self._database.begin() as session:
-                person = logins.accept_invitation(session, token, password_hash)
+                person = logins.use_invitation(session, token)
+                logins.set_password(session, person.id, password_hash)
                 return logins.begin_login(session, person.id, request.cookies.get(COOKIE, ""))
 
-        return _enter(request, "/", await asyncio.to_thread(store))
-
-    def _find_invited(self, token: str) -> str | None:
-        with self._database.read() as session:
-            person = logins.find_invited(session, token)
-            return person.name if person else None
+        return enter(request, "/", await asyncio.to_thread(store))
 
 
-def _answer_errors(page: Callable[[Request], Awaitable[Response]]) -> Callable[[Request], Awaitable[Response]]:
+def answer_errors(page: Callable[[Request], Awaitable[Response]]) -> Callable[[Request], Awaitable[Response]]:
     """The endpoint with a page in place of an error of the store."""
 
     async def endpoint(request: Request) -> Response:
         try:
             return await page(request)
         except StoreError as error:
-            status = 410 if isinstance(error, Conflict) else 503
-            return _show("This did not work", f"<p>{escape_html(_sentence(str(error)))}</p>", request, status)
+            status = 403 if isinstance(error, Conflict) else 503
+            return show_page("This did not work", f"<p>{escape_html(_sentence(str(error)))}</p>", request, status)
 
     return endpoint
 
@@ -195,14 +189,30 @@ async def _read_form(request: Request) -> dict[str, str] | None:
     return dict(parse_qsl(body.decode(errors="replace"), keep_blank_values=True))
 
 
-def _enter(request: Request, page: str, token: str) -> Response:
+def enter(request: Request, page: str, token: str) -> Response:
     """Go to the page, logged in."""
     response = RedirectResponse(page, status_code=303)
-    forwarded = request.headers.get("x-forwarded-proto", request.url.scheme).partition(",")[0].strip()
     age = logins.LOGIN_DAYS * 86_400
-    secure = forwarded.lower() == "https"
-    response.set_cookie(COOKIE, token, max_age=age, httponly=True, secure=secure, samesite="lax")
+    response.set_cookie(COOKIE, token, max_age=age, httponly=True, secure=is_https(request), samesite="lax")
     return response
+
+
+def is_https(request: Request) -> bool:
+    """Whether the browser uses https, up to a proxy too."""
+    forwarded = request.headers.get("x-forwarded-proto", request.url.scheme)
+    return forwarded.partition(",")[0].strip().lower() == "https"
+
+
+def find_invited_name(database: Database, token: str) -> str | None:
+    """The name of the person whom a link invites."""
+    with database.read() as session:
+        person = logins.find_invited(session, token)
+        return person.name if person else None
+
+
+def show_invalid_invitation(request: Request) -> Response:
+    """The page of a link that was used, has expired or never was."""
+    return show_page("This link is not valid", f"<p>{_sentence(logins.INVALID_INVITATION)}</p>", request, 410)
 
 
 def _show_login(request: Request, page: str, name: str = "", problem: str = "", status: int = 200) -> Response:
@@ -214,7 +224,7 @@ def _show_login(request: Request, page: str, name: str = "", problem: str = "", 
         "<button>Log in</button>"
     )
     note = "<p class=note>No account, or the password is forgotten? An administrator sends you a link.</p>"
-    return _show("Log in", _form(fields, problem) + note, request, status)
+    return show_page("Log in", _form(fields, problem) + note, request, status)
 
 
 def _show_invitation(request: Request, name: str, problem: str = "") -> Response:
@@ -226,7 +236,7 @@ def _show_invitation(request: Request, name: str, problem: str = "") -> Response
         "<button>Save and log in</button>"
     )
     note = f"<p class=note>At least {MIN_PASSWORD_CHARACTERS} characters. You log in with this name and password.</p>"
-    return _show("Choose a password", _form(fields, problem) + note, request, 400 if problem else 200)
+    return show_page("Choose a password", _form(fields, problem) + note, request, 400 if problem else 200)
 
 
 def _form(fields: str, problem: str) -> str:
@@ -234,7 +244,8 @@ def _form(fields: str, problem: str) -> str:
     return f'<form method="post">{alert}{fields}</form>'
 
 
-def _show(title: str, body: str, request: Request, status: int) -> Response:
+def show_page(title: str, body: str, request: Request, status: int = 200) -> Response:
+    """A page of the login."""
     theme = request.cookies.get(THEME_COOKIE, "")
     scheme = f' data-scheme="{theme}"' if theme in ("light", "dark") else ""
     document = (

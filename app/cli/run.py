@@ -17,13 +17,13 @@ from showhow.app.cli.setup import prepare
 from showhow.app.jobs import remove_abandoned_uploads
 from showhow.app.removals import purge
 from showhow.app.services import current_services
-from showhow.db.people.logins import has_password
+from showhow.db.people.logins import has_identity
 from showhow.db.storage.restore import remove_abandoned_copy
 from showhow.guard.environment import open_held_variables, read_environment
 from showhow.guard.files import remove_abandoned_partials
 from showhow.runs.resume import end_interrupted_runs
 from showhow.runs.services import Services
-from showhow.settings import PASSWORD_LOGIN
+from showhow.settings import LINKED_LOGINS
 from showhow.tasks.imports import finish_interrupted_imports
 from showhow.tasks.progress import print_progress
 from showhow.worlds.build import remove_half_built_worlds
@@ -87,7 +87,7 @@ def refuse_open_door(address: str, login: str) -> None:
     if not login and not all(entry.is_loopback for entry in addresses):
         raise CommandError(
             f"other machines reach {address}, and without a login whoever opens the pages could be anybody; set "
-            "SHOWHOW_LOGIN=password (or proxy), or serve on 127.0.0.1"
+            "SHOWHOW_LOGIN=password (or oidc, proxy), or serve on 127.0.0.1"
         )
 
 
@@ -110,9 +110,9 @@ def run(
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     # Two pools of memory for all threads: what one thread frees in a pool of its own, no other thread can use.
     os.environ.setdefault("MALLOC_ARENA_MAX", "2")
-    if services.settings.login == PASSWORD_LOGIN:
+    if services.settings.login in LINKED_LOGINS:
         with services.database.read() as session:
-            if not has_password(session):
+            if not has_identity(session, services.settings.login):
                 print_progress("Nobody can log in yet: `showhow users add NAME --role admin` prints a link for that.")
     print_progress(f"Showhow is at http://{address}:{port} (stop it with Ctrl+C)")
     # -P: a folder named like one of our packages in the working directory must not shadow it.

@@ -8,7 +8,7 @@ import typer
 from showhow.app.cli.output import AsJson, CommandError, emit
 from showhow.app.services import current_services
 from showhow.db.people import logins, users
-from showhow.settings import PASSWORD_LOGIN
+from showhow.settings import LINKED_LOGINS
 
 app = typer.Typer(no_args_is_help=True, help="List people, change their roles, invite them, and end their logins.")
 
@@ -40,7 +40,7 @@ def list_(*, as_json: AsJson = False) -> None:
 
 @app.command()
 def add(name: NameArgument, roles: RoleOption = None, *, as_json: AsJson = False) -> None:
-    """Store a person, and print the link with which they choose a password, where people log in with one.
+    """Store a person, and print the link with which they get in, where people log in.
 
     Without --role, the first person gets all roles, others are annotators.
     """
@@ -49,7 +49,7 @@ def add(name: NameArgument, roles: RoleOption = None, *, as_json: AsJson = False
         person = users.register_user(session, name)
         if roles:
             person = users.set_roles(session, name, roles)
-        token = logins.invite(session, person.id) if services.settings.login == PASSWORD_LOGIN else ""
+        token = logins.invite(session, person.id) if services.settings.login in LINKED_LOGINS else ""
     stored = {"name": person.name, "roles": person.roles} | ({"link": _link(token)} if token else {})
     text = f"{name}: {', '.join(person.roles)}" + (f"\n{_explain_link(name, token)}" if token else "")
     emit(stored, text, as_json=as_json)
@@ -57,11 +57,11 @@ def add(name: NameArgument, roles: RoleOption = None, *, as_json: AsJson = False
 
 @app.command("invite")
 def invite_(name: NameArgument, *, as_json: AsJson = False) -> None:
-    """Print a link with which a stored person chooses a new password; links that were printed before end."""
+    """Print a link with which a stored person chooses a new password or account; links from before end."""
     services = current_services()
-    if services.settings.login != PASSWORD_LOGIN:
+    if services.settings.login not in LINKED_LOGINS:
         raise CommandError(
-            f"nobody has a password here; set SHOWHOW_LOGIN={PASSWORD_LOGIN} to have people log in with one"
+            "nobody is invited by a link here; set SHOWHOW_LOGIN=password (or oidc) to have people log in"
         )
     with services.database.begin() as session:
         token = logins.invite(session, users.find_named(session, name).id)
@@ -73,7 +73,7 @@ def _link(token: str) -> str:
 
 
 def _explain_link(name: str, token: str) -> str:
-    return f"With this link {name} chooses a password, once and within {logins.INVITATION_DAYS} days:\n{_link(token)}"
+    return f"With this link {name} gets in, once and within {logins.INVITATION_DAYS} days:\n{_link(token)}"
 
 
 @app.command()

@@ -31,10 +31,10 @@ from showhow.app.widgets.table import TableCell, show_table
 from showhow.db.database import Database, StoreError
 from showhow.db.models import Project, User
 from showhow.db.people import users
-from showhow.db.people.logins import INVITATION_DAYS, end_login, has_password, invite, may_enter
+from showhow.db.people.logins import INVITATION_DAYS, end_login, has_identity, invite, may_enter
 from showhow.db.questions.projects import DEFAULT_INSTRUCTION
 from showhow.runs.services import Services
-from showhow.settings import PASSWORD_LOGIN
+from showhow.settings import LINKED_LOGINS
 
 COOKIE_PREFIX = "showhow_you_"
 SECRET_FILE = "cookie_secret"  # noqa: S105 - the name of a file
@@ -120,7 +120,7 @@ def show_user_menu(person: User) -> None:
     with st.popover(f"You: {escape_markdown(person.name or VISITOR)}", icon=":material/person:"):
         show_name_field(person, "who_name")
         choose_theme("who_theme")
-        if current_services().settings.login == PASSWORD_LOGIN:
+        if current_services().settings.login in LINKED_LOGINS:
             st.button("Log out", key="log_out", icon=":material/logout:", on_click=_log_out)
 
 
@@ -181,18 +181,14 @@ def show_members_dialog(database: Database, person: User, project_id: UUID) -> N
         args=(database, name.strip(), list(roles)),
     )
     login = current_services().settings.login
-    if login == PASSWORD_LOGIN and name in people:
-        st.button(
-            "Make a link to choose a new password", key="member_link", on_click=_invite_member, args=(database, name)
-        )
+    if login in LINKED_LOGINS and name in people:
+        st.button("Make a new link", key="member_link", on_click=_invite_member, args=(database, name))
     saved, problem, token = st.session_state.pop(_SAVED_MEMBER, ("", "", ""))
     address = (st.context.url or "").partition("?")[0].removesuffix("project")
     if problem:
         st.error(format_sentence(problem))
     elif token:
-        st.success(
-            f"With this link {escape_markdown(name)} chooses a password, once and within {INVITATION_DAYS} days:"
-        )
+        st.success(f"With this link {escape_markdown(name)} gets in, once and within {INVITATION_DAYS} days:")
         st.code(f"{address.rstrip('/')}{INVITATION_PATH}{token}", language=None)
     elif login:
         if saved:
@@ -212,7 +208,8 @@ def _save_member(database: Database, name: str, roles: list[str]) -> None:
     try:
         with database.begin() as session:
             person = users.set_roles(session, users.register_user(session, name).name, roles)
-            needs_link = current_services().settings.login == PASSWORD_LOGIN and not has_password(session, person.id)
+            login = current_services().settings.login
+            needs_link = login in LINKED_LOGINS and not has_identity(session, login, person.id)
             token = invite(session, person.id) if needs_link else ""
     except StoreError as error:
         st.session_state[_SAVED_MEMBER] = ("", str(error), "")

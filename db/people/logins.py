@@ -25,7 +25,8 @@ INVITATION_DAYS = 7
 """How long the link of an invitation can be used."""
 NOTED_USE = timedelta(minutes=5)
 """A login's last use is noted no more often."""
-PASSWORD = "password"  # noqa: S105 - a kind
+PASSWORD, PROVIDER = "password", "oidc"
+"""The kinds of identities."""
 TOKEN_BYTES = 32
 INVALID_INVITATION = "this link was used already or has expired; ask an administrator for a new one"
 
@@ -100,14 +101,16 @@ def find_invited(session: Session, token: str) -> User | None:
     return user if may_enter(user) else None
 
 
-def accept_invitation(session: Session, token: str, password_hash: str) -> User:
-    """Give the invited person that password in place of a former one, and end their logins; Conflict for a bad link."""
+def use_invitation(session: Session, token: str) -> User:
+    """Use the link of the person, who gets another identity in the same transaction, and end their logins.
+
+    Conflict for a link that is not valid.
+    """
     user = find_invited(session, token)
     used = update(Invitation).where(Invitation.token_hash == hash_token(token), Invitation.used_at.is_(None))
     # Of two who use a link at the same time, one changes its row.
     if user is None or session.execute(used.values(used_at=utc_now())).rowcount != 1:  # type: ignore[attr-defined]
         raise Conflict(INVALID_INVITATION)
-    set_password(session, user.id, password_hash)
     session.execute(delete(Login).where(Login.user_id == user.id))
     return user
 
@@ -126,9 +129,28 @@ def find_password(session: Session, name: str) -> tuple[User, str] | None:
     return (row[0], row[1]) if row is not None and row[1] and may_enter(row[0]) else None
 
 
-def has_password(session: Session, user_id: UUID | None = None) -> bool:
-    """Whether the person, or anybody, has chosen a password."""
-    rows = select(Identity.id).where(Identity.kind == PASSWORD)
+def find_subject(session: Session, issuer: str, subject: str) -> User | None:
+    """The person who may enter and is known by that subject of a provider."""
+    rows = select(User).join(Identity, Identity.user_id == User.id)
+    known = Identity.kind == PROVIDER, Identity.issuer == issuer, Identity.subject == subject
+    user = session.scalar(rows.where(*known))
+    return user if may_enter(user) else None
+
+
+def link_subject(session: Session, user_id: UUID, issuer: str, subject: str) -> None:
+    """Have the person known by that subject, in place of another one of this provider; Conflict if it is another's."""
+    rows = Identity.kind == PROVIDER, Identity.issuer == issuer
+    owner = session.scalar(select(Identity.user_id).where(*rows, Identity.subject == subject))
+    if owner is not None and owner != user_id:
+        raise Conflict("this account belongs to somebody else here; log out at the provider, and open the link again")
+    session.execute(delete(Identity).where(*rows, Identity.user_id == user_id))
+    session.add(Identity(user_id=user_id, kind=PROVIDER, issuer=issuer, subject=subject))
+    session.flush()
+
+
+def has_identity(session: Session, kind: str, user_id: UUID | None = None) -> bool:
+    """Whether the person, or anybody, has an identity of that kind."""
+    rows = select(Identity.id).where(Identity.kind == kind)
     return session.scalar((rows if user_id is None else rows.where(Identity.user_id == user_id)).limit(1)) is not None
 
 

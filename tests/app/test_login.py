@@ -29,6 +29,7 @@ from showhow.app.login import (
     read_person_mark,
 )
 from showhow.app.login_pages import HASHES_AT_ONCE, LoginAttempts, LoginPages
+from showhow.app.oidc import OidcPages
 from showhow.app.origin import OriginMiddleware
 from showhow.app.visitors import Visitors
 from showhow.db.people import logins, users
@@ -36,7 +37,7 @@ from showhow.db.people.logins import Identity, Invitation
 from showhow.db.storage.schema import upgrade
 from showhow.db.types import utc_now
 from showhow.runs.services import Services
-from showhow.settings import Settings
+from showhow.settings import OIDC_LOGIN, Settings
 
 OWN = "http://showhow.test"
 PAGE = {"Accept": "text/html"}
@@ -62,7 +63,8 @@ def migrated(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def serve(home: Path, **environ: str) -> tuple[Services, Starlette]:
     services = Services(Settings.from_env({"SHOWHOW_HOME": str(home), **environ}))
-    pages = LoginPages(services, Visitors(trusts_proxy=False)).routes()
+    is_oidc = services.settings.login == OIDC_LOGIN
+    pages = OidcPages(services).routes() if is_oidc else LoginPages(services, Visitors(trusts_proxy=False)).routes()
     paths = ["/{path:path}"]
     routes = [*pages, *(Route(path, show_person, methods=["GET", "POST", "PUT"]) for path in paths)]
     middleware = [Middleware(OriginMiddleware, local_addresses=()), Middleware(LoginMiddleware, services=services)]

@@ -42,15 +42,15 @@ def test_a_link_is_used_once_until_it_expires_and_a_later_one_replaces_it(scene:
         assert invited is not None
         assert invited.name == "ben"
     with scene.database.begin() as session:
-        logins.accept_invitation(session, token, "hash 1")
+        logins.set_password(session, logins.use_invitation(session, token).id, "hash 1")
     for unusable in (token, replaced, "", "x" * 43):
         with pytest.raises(Conflict, match="used already or has expired"), scene.database.begin() as session:
-            logins.accept_invitation(session, unusable, "hash 2")
+            logins.use_invitation(session, unusable)
     with scene.database.begin() as session:
         late = logins.invite(session, scene.ben.id)
     age(scene.database, Invitation)
     with pytest.raises(Conflict, match="expired"), scene.database.begin() as session:
-        logins.accept_invitation(session, late, "hash 3")
+        logins.use_invitation(session, late)
     with scene.database.read() as session:
         assert logins.find_password(session, "ben") is not None
         assert logins.find_password(session, "ben")[1] == "hash 1"  # type: ignore[index]
@@ -69,7 +69,7 @@ def test_a_login_ends_by_its_end_its_expiry_a_new_password_and_a_later_login_of_
         assert logins.end_logins(session, scene.ben.id, kept[0].id) == 1
     assert [is_in(scene.database, token) for token in (second, later)] == [True, False]
     with scene.database.begin() as session:
-        logins.accept_invitation(session, logins.invite(session, scene.ben.id), "hash")
+        logins.use_invitation(session, logins.invite(session, scene.ben.id))
     assert [is_in(scene.database, token) for token in (second, others)] == [False, True]
     age(scene.database, Login)
     assert not is_in(scene.database, others)
@@ -139,3 +139,18 @@ def test_a_restored_backup_has_people_and_passwords_and_no_login_or_open_link(sc
         assert logins.find_invited(session, link) is None
         assert logins.find_password(session, "ben") is not None
         assert len(session.scalars(select(users.User)).all()) == 2
+
+
+def test_a_person_is_known_by_one_subject_of_a_provider_and_nobody_else_is(scene: Scene):
+    with scene.database.begin() as session:
+        for subject in ("1", "2"):
+            logins.link_subject(session, scene.ben.id, "https://idp.example", subject)
+    with scene.database.read() as session:
+        known = [logins.find_subject(session, "https://idp.example", subject) for subject in ("1", "2")]
+        assert [user and user.name for user in known] == [None, "ben"]
+        assert logins.find_subject(session, "https://other.example", "2") is None
+    with pytest.raises(Conflict, match="belongs to somebody else"), scene.database.begin() as session:
+        logins.link_subject(session, scene.ada.id, "https://idp.example", "2")
+    with scene.database.begin() as session:
+        logins.switch(session, "ben", on=False)
+        assert logins.find_subject(session, "https://idp.example", "2") is None

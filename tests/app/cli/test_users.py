@@ -35,7 +35,7 @@ TEAM = {"SHOWHOW_LOGIN": "password", "SHOWHOW_URL": "https://showhow.example.org
 
 def test_where_people_log_in_who_is_added_gets_a_link_and_who_is_invited_again_another(home: Path):
     added = run_in_process(home, "users", "add", "ada", "--role", "admin", **TEAM).stdout
-    assert added.startswith("ada: admin\nWith this link ada chooses a password, once and within 7 days:\n")
+    assert added.startswith("ada: admin\nWith this link ada gets in, once and within 7 days:\n")
     again = json.loads(run_in_process(home, "users", "invite", "ada", "--json", **TEAM).stdout)
     assert again["link"].startswith("https://showhow.example.org/invite/")
     assert again["link"] not in added
