@@ -1,8 +1,8 @@
 """The login at a provider of identities (OpenID Connect): the code flow with PKCE, in requests of our own server.
 
 Streamlit's st.login would need a page, and so a WebSocket, that is open to strangers; its cookie could not be ended. A
-person is known by the provider's issuer and their subject there, never by an address; both are stored when they accept an
-invitation.
+person is known by the provider's issuer and their subject there, never by an address; both are stored when they accept
+an invitation.
 """
 
 import hmac

@@ -140,7 +140,7 @@ def test_a_code_of_another_login_is_not_taken(team: Team):
     "issuer", ["http://127.0.0.1:9", "http://idp.example", "https://u:p@127.0.0.1", "{provider}/elsewhere", "nothing"]
 )
 def test_a_provider_that_does_not_answer_as_one_is_told_in_a_sentence(
-    migrated: Path,
+    migrated: Path,  # noqa: F811 - a fixture
     tmp_path: Path,
     provider: str,
     issuer: str,
