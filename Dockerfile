@@ -9,7 +9,7 @@ WORKDIR /showhow
 COPY . .
 RUN make install
 
-ENV PATH=/showhow/.venv/bin:$PATH SHOWHOW_HOME=/data
+ENV PATH=/showhow/.venv/bin:$PATH SHOWHOW_HOME=/data SHOWHOW_LOGIN=password
 USER showhow
 VOLUME /data
 EXPOSE 8501

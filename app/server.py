@@ -29,6 +29,9 @@ from streamlit import App
 from showhow.app.capacity import CapacityMiddleware
 from showhow.app.documentation import HELP_PATH
 from showhow.app.help_site import help_endpoint
+from showhow.app.login import LoginMiddleware
+from showhow.app.login_pages import LoginPages
+from showhow.app.oidc import OidcPages
 from showhow.app.origin import OriginMiddleware
 from showhow.app.services import current_services
 from showhow.app.visitor_budget import BudgetMiddleware
@@ -37,6 +40,8 @@ from showhow.app.widgets.autosave import draft_endpoint
 from showhow.app.widgets.page_layout import format_sentence, read_asset
 from showhow.db.database import StoreError
 from showhow.fewshot_library.encoder import EncoderUnavailable, SentenceEncoder
+from showhow.runs.services import Services
+from showhow.settings import OIDC_LOGIN, PASSWORD_LOGIN
 from showhow.worlds.folder import WorldError
 from showhow.worlds.source import SourceError
 
@@ -196,6 +201,13 @@ async def load_while_serving(_app: App) -> AsyncIterator[None]:
     yield
 
 
+def _login_routes(services: Services, visitors: Visitors) -> list[Route]:
+    """The pages of the login, where people log in at this server or by way of it."""
+    if services.settings.login == PASSWORD_LOGIN:
+        return LoginPages(services, visitors).routes()
+    return OidcPages(services).routes() if services.settings.login == OIDC_LOGIN else []
+
+
 _visitors = Visitors(trusts_proxy="FORWARDED_ALLOW_IPS" in os.environ)
 app = App(
     # main.py is inside the folder of pages. Beside it, Streamlit would serve a page that is opened by its URL without
@@ -210,10 +222,13 @@ app = App(
         Middleware(FirstScriptMiddleware),
         Middleware(CapacityMiddleware, visitors=_visitors),
         Middleware(BudgetMiddleware, visitors=_visitors),
+        # The last one, in front of every route: strangers, too, are kept within their budget.
+        Middleware(LoginMiddleware, services=current_services()),
     ],
     exception_handlers={Exception: report_failure},
     routes=[
         Route("/healthz", healthz),
+        *_login_routes(current_services(), _visitors),
         Route(f"/{HELP_PATH}", help_endpoint),
         Route(f"/{HELP_PATH}/{{path:path}}", help_endpoint),
         Route("/drafts/{trace_id:uuid}", draft_endpoint(current_services()), methods=["POST"]),

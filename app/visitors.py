@@ -215,7 +215,7 @@ class Visitors:
 
     def identify(self, connection: HTTPConnection) -> Visitor:
         """The visitor who opened the connection."""
-        address = self._address(connection)
+        address = self.address_of(connection)
         cookie = connection.cookies.get(COOKIE, "")
         number, _, signature = cookie.partition(".")
         has_cookie = bool(number) and hmac.compare_digest(signature.encode(), self._sign(number).encode())
@@ -235,7 +235,8 @@ class Visitors:
     def _sign(self, number: str) -> str:
         return hmac.digest(self._key, number.encode(errors="replace"), "sha256").hex()
 
-    def _address(self, connection: HTTPConnection) -> str:
+    def address_of(self, connection: HTTPConnection) -> str:
+        """The address, or network, from which the connection comes."""
         if "x-forwarded-for" in connection.headers and not self._trusts_proxy:
             # uvicorn believes what any local process writes there, so that each connection could have its own address.
             return "a proxy"

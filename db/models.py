@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import CheckConstraint, ForeignKey, Index, UniqueConstraint, false
+from sqlalchemy import CheckConstraint, ForeignKey, Index, UniqueConstraint, false, true
 from sqlalchemy.orm import Mapped, mapped_column
 from uuid_utils.compat import uuid7
 
@@ -48,6 +48,8 @@ class User(Base):
 
     name: Mapped[str] = mapped_column(unique=True)
     roles: Mapped[list[str]] = mapped_column(default_factory=list)
+    is_active: Mapped[bool] = mapped_column(default=True, server_default=true())
+    """Whether they may come in and change anything; an administrator switches people off (logins.py)."""
     id: Mapped[UUID] = mapped_column(primary_key=True, default_factory=uuid7)
     created_at: Mapped[datetime] = mapped_column(default_factory=utc_now)
 

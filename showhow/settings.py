@@ -26,6 +26,12 @@ _OWN_FILES = (
 """What Showhow keeps in its home."""
 LOOPBACK = "loopback"
 """The word for the addresses by which a machine reaches itself."""
+LOGINS = PASSWORD_LOGIN, OIDC_LOGIN, PROXY_LOGIN = ("password", "oidc", "proxy")
+"""How people log in; without a login, one person on one machine works with an account of nobody."""
+LINKED_LOGINS = (PASSWORD_LOGIN, OIDC_LOGIN)
+"""Those to which people are invited by links."""
+MIN_LOGIN_SECRET_CHARACTERS = 16
+DEFAULT_URL = "http://127.0.0.1:8501"
 _LIBPQ_PASSWORD = "PGPASSWORD"  # noqa: S105 - a name
 
 
@@ -75,6 +81,35 @@ class Settings:
     local_addresses: tuple[str, ...] = (LOOPBACK,)
     """The addresses of clients that count as this machine itself: LOOPBACK, and those that were added."""
 
+    login: str = ""
+    """How people log in: `password`; `oidc`, at a provider of identities; `proxy`, whose header names them; empty: not
+    at all, so that only this machine is served."""
+    login_header: str = "X-Forwarded-User"
+    """With the login `proxy`, the header in which the proxy names the person."""
+    login_secret: str = field(default="", repr=False)
+    """With the login `proxy`, what the proxy sends in the header X-Showhow-Secret, at least 16 characters."""
+    oidc_issuer: str = ""
+    """With the login `oidc`, the issuer, such as https://idp.example.org, with its metadata below /.well-known/."""
+    oidc_client: str = ""
+    """With the login `oidc`, the client's id; its redirect URI is SHOWHOW_URL followed by /login/callback."""
+    oidc_secret: str = field(default="", repr=False)
+    """With the login `oidc`, the client's secret."""
+    url: str = DEFAULT_URL
+    """The address at which people open the pages: for links of invitations, and the way back from a provider."""
+
+    def __post_init__(self) -> None:
+        """SettingsError where settings contradict each other."""
+        if self.login == PROXY_LOGIN and len(self.login_secret) < MIN_LOGIN_SECRET_CHARACTERS:
+            raise SettingsError(
+                f"SHOWHOW_LOGIN is {PROXY_LOGIN}, but SHOWHOW_LOGIN_SECRET has fewer than "
+                f"{MIN_LOGIN_SECRET_CHARACTERS} characters; write there what the proxy sends in X-Showhow-Secret."
+            )
+        if self.login == OIDC_LOGIN and not (self.oidc_issuer and self.oidc_client and self.oidc_secret):
+            raise SettingsError(
+                f"SHOWHOW_LOGIN is {OIDC_LOGIN}, but SHOWHOW_OIDC_ISSUER, SHOWHOW_OIDC_CLIENT or SHOWHOW_OIDC_SECRET "
+                "is empty; write there what the provider has given this server."
+            )
+
     @classmethod
     def from_env(cls, environ: Mapping[str, str], dotenv: Path | None = None) -> "Settings":
         """Settings from `environ`, which wins over the optional `.env` file; empty values count as unset."""
@@ -101,6 +136,13 @@ class Settings:
             import_folder=_parse_path(values.get("SHOWHOW_IMPORT_FOLDER")),
             plugins=_parse_flag(values, "SHOWHOW_PLUGINS", default="1"),
             local_addresses=_parse_local_addresses(values.get("SHOWHOW_LOCAL_ADDRESSES")),
+            login=_parse_login(values.get("SHOWHOW_LOGIN")),
+            login_header=values.get("SHOWHOW_LOGIN_HEADER") or "X-Forwarded-User",
+            login_secret=values.get("SHOWHOW_LOGIN_SECRET") or "",
+            oidc_issuer=(values.get("SHOWHOW_OIDC_ISSUER") or "").rstrip("/"),
+            oidc_client=values.get("SHOWHOW_OIDC_CLIENT") or "",
+            oidc_secret=values.get("SHOWHOW_OIDC_SECRET") or "",
+            url=(values.get("SHOWHOW_URL") or DEFAULT_URL).rstrip("/"),
         )
 
     @property
@@ -171,6 +213,15 @@ def _parse_local_addresses(written: str | None) -> tuple[str, ...]:
             f"SHOWHOW_LOCAL_ADDRESSES is {written!r}; write addresses with commas between them, such as 172.17.0.1, or "
             "none if every visitor comes through a proxy."
         ) from error
+
+
+def _parse_login(written: str | None) -> str:
+    login = (written or "").strip().casefold()
+    if login and login not in LOGINS:
+        raise SettingsError(
+            f"SHOWHOW_LOGIN is {written!r}; write {' or '.join(LOGINS)}, or nothing if you are here alone."
+        )
+    return login
 
 
 def _parse_seconds(written: str | None) -> float:

@@ -74,8 +74,9 @@ def test_the_steps_are_those_of_a_checkout():
     assert last == "$(BIN)/showhow run"
     command = json.loads(the("CMD"))
     assert command[:2] == ["showhow", "run"]
-    # In a container nobody reaches the address of this machine; the documentation publishes it on this machine only.
+    # In a container nobody reaches the address of this machine, and whoever reaches another one logs in.
     assert command[2:] == ["--address", "0.0.0.0"]  # noqa: S104 - the address inside the container
+    assert "SHOWHOW_LOGIN=password" in the("ENV")
     assert f"PATH={the('WORKDIR')}/.venv/bin:$PATH" in the("ENV")
     page = (ROOT / "docs" / "how-to" / "install-and-serve.md").read_text(encoding="utf-8")
     for option in (f"--publish 127.0.0.1:{the('EXPOSE')}:{the('EXPOSE')}", f"--volume showhow:{the('VOLUME')}"):
@@ -125,6 +126,7 @@ def serving(container: Path, port: int) -> Iterator[subprocess.Popen[str]]:
         "PATH": f"{container / 'venv' / 'bin'}:{os.environ['PATH']}",
         "PYTHONDONTWRITEBYTECODE": "1",
         "SHOWHOW_HOME": str(container / "data"),
+        "SHOWHOW_LOGIN": "password",
         "HOME": str(container / "data"),
     }
     with subprocess.Popen(

@@ -106,3 +106,17 @@ def test_what_cannot_be_meant_for_live_worlds_is_told(wrong):
 )
 def test_the_password_of_libpq_is_part_of_the_address(url: str, expected: str):
     assert Settings.from_env({"SHOWHOW_DATABASE_URL": url, "PGPASSWORD": "a/b@c"}).database_url == expected
+
+
+def test_a_login_is_one_of_those_that_there_are_and_a_proxy_needs_a_secret():
+    assert Settings.from_env({}).login == ""
+    assert Settings.from_env({"SHOWHOW_LOGIN": "Password"}).login == "password"
+    with pytest.raises(SettingsError, match="SHOWHOW_LOGIN is 'ldap'; write password or oidc or proxy"):
+        Settings.from_env({"SHOWHOW_LOGIN": "ldap"})
+    for secret in ("", "short"):
+        with pytest.raises(SettingsError, match="SHOWHOW_LOGIN_SECRET has fewer than 16"):
+            Settings.from_env({"SHOWHOW_LOGIN": "proxy", "SHOWHOW_LOGIN_SECRET": secret})
+    settings = Settings.from_env({"SHOWHOW_LOGIN": "proxy", "SHOWHOW_LOGIN_SECRET": "s" * 16})
+    assert (settings.login_header, settings.login_secret in repr(settings)) == ("X-Forwarded-User", False)
+    with pytest.raises(SettingsError, match="SHOWHOW_OIDC_SECRET is empty"):
+        Settings.from_env({"SHOWHOW_LOGIN": "oidc", "SHOWHOW_OIDC_ISSUER": "https://idp.example"})

@@ -4,6 +4,7 @@ import os
 import socket
 import sys
 from collections.abc import Callable
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Annotated
 
@@ -16,11 +17,13 @@ from showhow.app.cli.setup import prepare
 from showhow.app.jobs import remove_abandoned_uploads
 from showhow.app.removals import purge
 from showhow.app.services import current_services
+from showhow.db.people.logins import has_identity
 from showhow.db.storage.restore import remove_abandoned_copy
 from showhow.guard.environment import open_held_variables, read_environment
 from showhow.guard.files import remove_abandoned_partials
 from showhow.runs.resume import end_interrupted_runs
 from showhow.runs.services import Services
+from showhow.settings import LINKED_LOGINS
 from showhow.tasks.imports import finish_interrupted_imports
 from showhow.tasks.progress import print_progress
 from showhow.worlds.build import remove_half_built_worlds
@@ -78,16 +81,27 @@ def refuse_unusable_address(address: str, port: int) -> None:
             raise CommandError(f"{address} port {port} cannot be served on ({error.strerror}); {advice}") from error
 
 
+def refuse_open_door(address: str, login: str) -> None:
+    """Raise CommandError for an address that other machines reach, unless people log in."""
+    addresses = {ip_address(str(entry[4][0]).partition("%")[0]) for entry in socket.getaddrinfo(address, None)}
+    if not login and not all(entry.is_loopback for entry in addresses):
+        raise CommandError(
+            f"other machines reach {address}, and without a login whoever opens the pages could be anybody; set "
+            "SHOWHOW_LOGIN=password (or oidc, proxy), or serve on 127.0.0.1"
+        )
+
+
 def run(
     port: Annotated[int, typer.Option(min=1, max=65535, help="The port to serve on.")] = 8501,
     address: Annotated[
-        str, typer.Option(help="The address to serve on; protect any address that other machines can reach.")
+        str, typer.Option(help="The address to serve on; one that other machines can reach needs a login.")
     ] = "127.0.0.1",
 ) -> None:
     """Prepare what is missing, then serve the pages until interrupted."""
     refuse_unusable_address(address, port)
-    raise_descriptor_limit()
     services = current_services()
+    refuse_open_door(address, services.settings.login)
+    raise_descriptor_limit()
     prepare(services)
     for message in clear_leftovers(services):
         print_progress(message)
@@ -96,6 +110,10 @@ def run(
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     # Two pools of memory for all threads: what one thread frees in a pool of its own, no other thread can use.
     os.environ.setdefault("MALLOC_ARENA_MAX", "2")
+    if services.settings.login in LINKED_LOGINS:
+        with services.database.read() as session:
+            if not has_identity(session, services.settings.login):
+                print_progress("Nobody can log in yet: `showhow users add NAME --role admin` prints a link for that.")
     print_progress(f"Showhow is at http://{address}:{port} (stop it with Ctrl+C)")
     # -P: a folder named like one of our packages in the working directory must not shadow it.
     command = [sys.executable, "-P", "-X", "faulthandler", "-m", "showhow.app.capacity", "run", str(SERVER_PATH)]

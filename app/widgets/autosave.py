@@ -18,6 +18,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse
 
+from showhow.app.login import PERSON
 from showhow.app.widgets.page_layout import format_sentence, read_asset
 from showhow.app.widgets.person import is_from_this_machine
 from showhow.app.widgets.queue import OpenedTrace, derive_id, signing_key
@@ -108,7 +109,9 @@ def draft_endpoint(services: Services) -> Callable[[Request], Awaitable[JSONResp
         page = DraftPage.of_request(request)
         if page is None:
             return _refuse(403, "this page is older than the server; reload it")
-        body = await _read_body(request)
+        if request.scope.get(PERSON, page.opened.person) not in (None, page.opened.person):
+            return _refuse(403, "you are logged in as somebody else now; reload this page")
+        body = await read_body(request, MAX_DRAFT_BYTES)
         if body is None:
             return _refuse(413, f"a draft may have at most {MAX_DRAFT_BYTES} bytes; shorten it")
         try:
@@ -129,13 +132,13 @@ def _refuse(status: int, reason: str) -> JSONResponse:
     return JSONResponse({"error": reason}, status_code=status, headers={"Connection": "close"})
 
 
-async def _read_body(request: Request) -> bytes | None:
-    """Read the body of the request; None as soon as it is longer than MAX_DRAFT_BYTES, or if its client is gone."""
+async def read_body(request: Request, limit: int) -> bytes | None:
+    """Read the body of the request; None as soon as it has more bytes than the limit, or if its client is gone."""
     body = bytearray()
     try:
         async for chunk in request.stream():
             body += chunk
-            if len(body) > MAX_DRAFT_BYTES:
+            if len(body) > limit:
                 return None
     except ClientDisconnect:
         return None

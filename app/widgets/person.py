@@ -1,4 +1,6 @@
-"""The current person: a name in the link, which survives a reload and distinguishes people who share a machine.
+"""The current person: who is logged in, or, where there is no login, who the link names.
+
+The name in a link survives a reload and distinguishes people who share a machine; with a login it means nothing.
 
 Looking stores nothing: a person is stored at their first act (users.py). Without a name, the person is the account
 of this machine, if the request comes from this machine itself (app/origin.py); from elsewhere they are a visitor
@@ -21,6 +23,7 @@ from uuid import UUID
 import streamlit as st
 import streamlit.runtime
 
+from showhow.app.login import COOKIE, INVITATION_PATH, PERSON_MARK, read_person_mark
 from showhow.app.origin import LOCAL_MARK, LOCAL_TOKEN
 from showhow.app.services import current_services
 from showhow.app.widgets.page_layout import choose_theme, escape_markdown, format_sentence
@@ -28,8 +31,10 @@ from showhow.app.widgets.table import TableCell, show_table
 from showhow.db.database import Database, StoreError
 from showhow.db.models import Project, User
 from showhow.db.people import users
+from showhow.db.people.logins import INVITATION_DAYS, end_login, has_identity, invite, may_enter
 from showhow.db.questions.projects import DEFAULT_INSTRUCTION
 from showhow.runs.services import Services
+from showhow.settings import LINKED_LOGINS
 
 COOKIE_PREFIX = "showhow_you_"
 SECRET_FILE = "cookie_secret"  # noqa: S105 - the name of a file
@@ -59,6 +64,10 @@ def current_user(database: Database) -> User:
 
 
 def _acting_person() -> users.ActingPerson:
+    if current_services().settings.login:
+        if "you" in st.query_params:
+            del st.query_params["you"]
+        return users.ActingPerson(_logged_in_name(), is_local=False)
     is_local = is_from_this_machine()
     name = st.query_params.get("you", "").strip()
     if not name and st.session_state.get("person_name"):
@@ -67,8 +76,33 @@ def _acting_person() -> users.ActingPerson:
     return users.ActingPerson(name or (getpass.getuser() if is_local else ""), is_local)
 
 
+def _logged_in_name() -> str:
+    """The name of the person whom the middleware let in, looked up anew; who is out is sent to the login."""
+    person_id = read_person_mark(st.context.headers.get(PERSON_MARK, ""))
+    with current_services().database.read() as session:
+        person = None if person_id is None else session.get(User, person_id)
+    if may_enter(person) and not st.session_state.get(_LOGGED_OUT):
+        return person.name
+    leave = st.components.v2.component("showhow_leave", js=_LEAVE)
+    leave(key="leave")
+    return st.stop()
+
+
+_LOGGED_OUT = "logged_out"
+"""The key of the session that says that its person has logged out."""
+_LEAVE = 'export default () => location.replace(new URL("login", location.href))'
+
+
+def _log_out() -> None:
+    with current_services().database.begin() as session:
+        end_login(session, st.context.cookies.get(COOKIE, ""))
+    st.session_state[_LOGGED_OUT] = True
+
+
 def is_from_this_machine() -> bool:
-    """Whether the browser that shows the page runs on this machine, and no proxy is in between."""
+    """Whether the browser that shows the page runs on this machine, without a proxy, and nobody has to log in."""
+    if current_services().settings.login:
+        return False
     # A script that runs without a server has no other visitor.
     if not streamlit.runtime.exists():
         return True
@@ -86,14 +120,20 @@ def show_user_menu(person: User) -> None:
     with st.popover(f"You: {escape_markdown(person.name or VISITOR)}", icon=":material/person:"):
         show_name_field(person, "who_name")
         choose_theme("who_theme")
+        if current_services().settings.login in LINKED_LOGINS:
+            st.button("Log out", key="log_out", icon=":material/logout:", on_click=_log_out)
 
 
 def show_name_field(person: User, key: str = "settings_name") -> None:
-    """Draw the field of the person's name, which switches to another person, and their roles."""
+    """Draw the person's name, as a field that switches to another person where there is no login, and roles."""
+    roles = ", ".join(person.roles) or "none"
+    if current_services().settings.login:
+        st.caption(f"You are logged in as {escape_markdown(person.name)}. Roles: {roles}.")
+        return
     st.text_input(
         "Your name", value=person.name, key=key, max_chars=users.MAX_NAME_LENGTH, on_change=_switch_user, args=(key,)
     )
-    st.caption(f"Each name has its own queue and drafts. Roles: {', '.join(person.roles) or 'none'}.")
+    st.caption(f"Each name has its own queue and drafts. Roles: {roles}.")
 
 
 def _switch_user(key: str) -> None:
@@ -140,28 +180,52 @@ def show_members_dialog(database: Database, person: User, project_id: UUID) -> N
         on_click=_save_member,
         args=(database, name.strip(), list(roles)),
     )
-    saved, problem = st.session_state.pop(_SAVED_MEMBER, ("", ""))
+    login = current_services().settings.login
+    if login in LINKED_LOGINS and name in people:
+        st.button("Make a new link", key="member_link", on_click=_invite_member, args=(database, name))
+    saved, problem, token = st.session_state.pop(_SAVED_MEMBER, ("", "", ""))
+    address = (st.context.url or "").partition("?")[0].removesuffix("project")
     if problem:
         st.error(format_sentence(problem))
+    elif token:
+        st.success(f"With this link {escape_markdown(name)} gets in, once and within {INVITATION_DAYS} days:")
+        st.code(f"{address.rstrip('/')}{INVITATION_PATH}{token}", language=None)
+    elif login:
+        if saved:
+            st.success("Saved.")
     elif saved == name.strip() or name in people:
         # The id, since the project may be renamed before the link is used.
         query = urlencode({"you": name.strip(), "project": str(project_id)})
         st.success(f"{'Saved. ' if saved else ''}With this link {escape_markdown(name)} opens the project:")
-        st.code(f"{(st.context.url or '').partition('?')[0].removesuffix('project')}?{query}", language=None)
+        st.code(f"{address}?{query}", language=None)
 
 
 _SAVED_MEMBER = "saved_member"
-"""Key of the session with the name of the person whose roles were saved, or why they were not."""
+"""Key of the session with the name of the person whose roles were saved, why they were not, and a link's token."""
 
 
 def _save_member(database: Database, name: str, roles: list[str]) -> None:
     try:
         with database.begin() as session:
-            users.set_roles(session, users.register_user(session, name).name, roles)
+            person = users.set_roles(session, users.register_user(session, name).name, roles)
+            login = current_services().settings.login
+            needs_link = login in LINKED_LOGINS and not has_identity(session, login, person.id)
+            token = invite(session, person.id) if needs_link else ""
     except StoreError as error:
-        st.session_state[_SAVED_MEMBER] = ("", str(error))
+        st.session_state[_SAVED_MEMBER] = ("", str(error), "")
     else:
-        st.session_state[_SAVED_MEMBER] = (name, "")
+        st.session_state[_SAVED_MEMBER] = (name, "", token)
+
+
+def _invite_member(database: Database, name: str) -> None:
+    try:
+        with database.begin() as session:
+            person = users.find_user(session, name)
+            token = "" if person is None else invite(session, person.id)
+    except StoreError as error:
+        st.session_state[_SAVED_MEMBER] = ("", str(error), "")
+    else:
+        st.session_state[_SAVED_MEMBER] = ("", "", token)
 
 
 def confirmation_cookie(name: str) -> str:
@@ -197,10 +261,12 @@ def _cookie_secret(home: Path) -> bytes:
 
 
 def is_confirmed(services: Services, name: str) -> bool:
-    """Whether this browser may act as the person: a new one, that of this machine's account, or a confirmed one.
+    """Whether this browser may act as the person: logged in, a new one, this machine's account, or a confirmed one.
 
     A visitor without a name, or with one that is not stored, has nothing to confirm: they have no rights.
     """
+    if services.settings.login:
+        return True
     confirmed = _confirmed_names()
     is_local = is_from_this_machine()
     if name in confirmed or (is_local and name == getpass.getuser()):

@@ -1,8 +1,8 @@
 """People and their roles. The functions of the store check what a person may do; pages only hide what is refused.
 
-Until there is a login, a person is a name. A person without a role is the author of imported traces who has not acted
-here yet, or a visitor whom nobody has invited. The only person with a role may do everything, so that one person on one
-machine can review their own traces.
+Without a login (logins.py), a person is a name. A person without a role is the author of imported traces who has not
+acted here yet, or a visitor whom nobody has invited. The only person with a role may do everything, so that one person
+on one machine can review their own traces.
 
 Pages and the jobs that they start change a database that acts as their person (Database.acting_as). Without a person,
 on the command line, everything is allowed.
@@ -36,11 +36,12 @@ class ActingPerson:
     """Whether they use this machine itself. Only there the first act of a new person gives them a role."""
 
     def admit(self, session: Session) -> None:
-        """Conflict for a visitor from elsewhere whom nobody has invited: they may look, and change nothing."""
-        if not self.is_local:
-            person = find_user(session, self.name)
-            if person is None or not person.roles:
-                raise Conflict(self.invitation)
+        """Conflict for who is switched off, or comes from elsewhere uninvited: they may look, and change nothing."""
+        person = find_user(session, self.name)
+        if person is not None and not person.is_active:
+            raise Conflict(f"{self.name} is switched off here; an administrator can change that")
+        if not self.is_local and (person is None or not person.roles):
+            raise Conflict(self.invitation)
 
     @property
     def invitation(self) -> str:
@@ -84,6 +85,15 @@ def authorize(database: Database, *accepted: str) -> UUID | None:
 def find_user(session: Session, name: str) -> User | None:
     """Find the user with this name."""
     return session.scalar(select(User).where(User.name == name))
+
+
+def find_named(session: Session, name: str, *, for_update: bool = False) -> User:
+    """Find the user with this name; RowNotFound if there is none."""
+    rows = select(User).where(User.name == name)
+    user = session.scalar(rows.with_for_update() if for_update else rows)
+    if user is None:
+        raise RowNotFound(f"there is no person {name!r}; `showhow users list` lists all")
+    return user
 
 
 def preview_user(session: Session, name: str) -> User:
@@ -149,17 +159,19 @@ def list_users(session: Session) -> list[User]:
     return list(session.scalars(select(User).order_by(User.name)))
 
 
+def list_administrators(session: Session) -> list[UUID]:
+    """List the ids of the administrators who are not switched off."""
+    return [other.id for other in list_users(session) if ADMIN in other.roles and other.is_active]
+
+
 def set_roles(session: Session, name: str, roles: Sequence[str]) -> User:
     """Replace the person's roles, as an administrator; Conflict if nobody would be an administrator any more."""
     require_acting_role(session, ADMIN)
-    user = session.scalar(select(User).where(User.name == name).with_for_update())
-    if user is None:
-        raise RowNotFound(f"there is no person {name!r}; `showhow users list` lists all")
+    user = find_named(session, name, for_update=True)
     unknown = [role for role in roles if role not in ROLES]
     if unknown:
         raise Conflict(f"there is no role {unknown[0]!r}; the roles are {', '.join(ROLES)}")
-    administrators = [other.id for other in list_users(session) if ADMIN in other.roles]
-    if administrators == [user.id] and ADMIN not in roles:
+    if list_administrators(session) == [user.id] and ADMIN not in roles:
         raise Conflict(f"{name} is the only administrator; make somebody else an administrator first")
     user.roles = [role for role in ROLES if role in roles]
     session.flush()

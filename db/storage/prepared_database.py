@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from showhow.db.database import Database, StoreError, StoreUnavailable
+from showhow.db.people.logins import close_all
 from showhow.db.storage.schema import check_rules, current_revision, require_known_revision, upgrade
 from showhow.db.storage.stored_values import find_invalid_values
 
@@ -35,6 +36,8 @@ def finish_prepared(store: Database, backup: Path) -> tuple[list[str], str | Non
         raise StoreUnavailable(
             f"the rows of {backup} cannot be upgraded ({error}); nothing was replaced, restore another backup"
         ) from error
+    with store.begin() as session:
+        close_all(session)
     if invalid := find_invalid_values(store):
         raise StoreUnavailable(f"{backup} is damaged ({invalid[0]}); nothing was replaced, restore another backup")
     return check_rules(store), current_revision(store)

@@ -19,6 +19,7 @@ from sqlalchemy.orm import Session
 from showhow.db import rate_limits  # noqa: F401 - so that their tables and indexes are known
 from showhow.db.database import Database, StoreError, StoreUnavailable, translate_errors
 from showhow.db.models import Question, Step, Trace
+from showhow.db.people import logins  # noqa: F401 - so that their tables and indexes are known
 from showhow.db.questions import guideline_pictures, question_list  # noqa: F401 - so that their tables and indexes are known
 from showhow.db.questions.projects import select_completed_traces
 from showhow.db.removal import removals  # noqa: F401 - so that their tables and indexes are known
@@ -49,7 +50,7 @@ class SchemaDigest(NamedTuple):
 
 MIGRATIONS_TABLE = "alembic_version"
 MIGRATIONS_FOLDER = Path(__file__).resolve().parents[2] / "migrations"
-SQLITE_AT_HEAD = SchemaDigest("0013", "2dbb936ff452a6caaf35faac43235cdf8a85e90bc7b85030dcc23bbd0e97bb3a")
+SQLITE_AT_HEAD = SchemaDigest("0014", "ab1a14f667fc576b5ca80a3acf76b57c50f47c7265bb94e1d6c48b8e76dd2e2c")
 """The newest revision and its schema on SQLite: a start need neither load the migrations nor run them anew."""
 
 

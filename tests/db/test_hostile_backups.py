@@ -153,7 +153,9 @@ def test_values_that_no_column_can_hold_are_found_and_not_restored(
     sqlite_backup: Path, tmp_path: Path, change: str, sentence: str
 ):
     with closing(sqlite3.connect(sqlite_backup)) as raw, raw:
-        raw.execute("INSERT INTO user VALUES ('ada', '[\"annotator\"]', ?, '2026-01-01 00:00:00.000000')", ["0" * 32])
+        raw.execute(
+            "INSERT INTO user VALUES ('ada', '[\"annotator\"]', ?, '2026-01-01 00:00:00.000000', 1)", ["0" * 32]
+        )
         raw.execute(change)
     store = Database(f"sqlite:///{sqlite_backup}")
     (finding,) = check_database(store)
@@ -315,7 +317,7 @@ def dump(postgresql_server: PostgresqlServer, postgresql_template: str, tmp_path
         add_project(store, "first")
         with store.begin() as session:
             session.execute(
-                text("INSERT INTO \"user\" VALUES ('ada', '[\"annotator\"]', gen_random_uuid(), '2026-01-01')")
+                text("INSERT INTO \"user\" VALUES ('ada', '[\"annotator\"]', gen_random_uuid(), '2026-01-01', true)")
             )
             for part in statement.split(";"):
                 session.execute(text(part))

@@ -52,6 +52,8 @@
     for (;;) {
       const reply = await request(address, { cache: "no-store" }).catch(() => undefined);
       tell(!reply || UNREACHED.includes(reply.status));
+      // The login has ended: the page, loaded again, leads to the login.
+      if (reply?.status === 401) location.reload();
       if (!banner) return reply;
       await new Promise((done) => setTimeout(done, 1000));
     }

@@ -7,9 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from showhow.app.cli.run import clear_leftovers
+from showhow.app.cli.output import CommandError
+from showhow.app.cli.run import clear_leftovers, refuse_open_door
 from showhow.runs.services import Services
 from showhow.settings import Settings
+from tests.app.cli.in_process import run_in_process
+from tests.servers.loopback import free_port
 
 ROOT = Path(__file__).resolve().parents[3]
 # A process that uploads, builds and asks, and is killed or stays.
@@ -93,3 +96,18 @@ def test_a_leftover_that_cannot_be_removed_is_reported_and_does_not_stop_the_sta
         f"What killed processes left in {tmp_path / 'worlds'} could not be removed (Is a directory)."
     ]
     services.close()
+
+
+def test_other_machines_are_served_only_with_a_login(tmp_path: Path):
+    done = run_in_process(tmp_path, "run", "--address", "0.0.0.0", "--port", str(free_port()))  # noqa: S104 - refused
+    assert (done.returncode, done.stderr.count("\n")) == (1, 1), done.stderr
+    assert "SHOWHOW_LOGIN=password" in done.stderr
+    for address in ("::", "192.0.2.7", "fe80::1%1"):
+        with pytest.raises(CommandError, match="login"):
+            refuse_open_door(address, "")
+        refuse_open_door(address, "password")
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1", "127.8.0.1", "localhost", "::1"])
+def test_this_machine_is_served_without_a_login(address: str):
+    refuse_open_door(address, "")

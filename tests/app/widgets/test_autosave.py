@@ -144,7 +144,7 @@ def test_a_body_over_the_limit_is_refused_without_reading_it_all(client: TestCli
     request = Request({"type": "http", "headers": []}, receive)
     # In a thread of its own, since Playwright's event loop runs in that of the browser tests.
     with ThreadPoolExecutor() as pool:
-        assert pool.submit(lambda: asyncio.run(autosave._read_body(request))).result() is None
+        assert pool.submit(lambda: asyncio.run(autosave.read_body(request, autosave.MAX_DRAFT_BYTES))).result() is None
     assert len(read_chunks) == 5
     reply = client.post(scene.page(1).url, content=b"x" * (autosave.MAX_DRAFT_BYTES + 1))
     assert reply.status_code == 413

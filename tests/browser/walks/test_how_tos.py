@@ -242,6 +242,36 @@ def backup(walk: Walk) -> None:
     walk.run()
 
 
+def team(walk: Walk) -> None:
+    """An administrator who is invited by verbs invites another person; the server serves without a login again."""
+    page, environment = walk.page, walk.showhow.environment
+    commands = walk.serve()
+    (link,) = re.findall(r"/invite/\S+", commands)
+    page.goto(f"{walk.showhow.url}{link}")
+    for label in ("Password", "Password again"):
+        page.get_by_label(label, exact=True).fill("correct horse battery")
+    page.get_by_role("button", name=walk.name("Save and log in")).click()
+    page.wait_for_selector(".st-key-product_header")
+    walk.settle()
+    walk.go("Project")
+    walk.click("Members")
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_label("Add or change").fill("mia")
+    page.get_by_role("option", name="Add: mia").click()
+    walk.settle()
+    dialog.get_by_role("button", name="Save", exact=True).click()
+    expect(dialog.get_by_text(re.compile(rf"^{walk.showhow.url}/invite/\S+$"))).to_be_visible()
+    page.keyboard.press("Escape")
+    walk.settle()
+    page.get_by_text("You: lea").click()
+    page.get_by_role("button", name=walk.name("Log out")).click()
+    page.wait_for_url("**/login**")
+    assert "ben is not logged in" in walk.run()
+    walk.section("People whom a proxy knows")
+    assert walk.name("Project")
+    del environment["SHOWHOW_LOGIN"]
+
+
 def install(walk: Walk) -> None:
     walk.serve()
 
@@ -264,6 +294,8 @@ WALKS: dict[str, Callable[[Walk], None]] = {
     "how-to/several-machines.md": nothing,
     "how-to/telemetry.md": nothing,
     "how-to/plugins.md": nothing,
+    # The last two: the server is another one afterwards.
+    "how-to/team.md": team,
     "how-to/backup.md": backup,
 }
 NOT_RUN = {
@@ -271,6 +303,7 @@ NOT_RUN = {
     "how-to/live-wikipedia.md": 2,
     "how-to/table-for-a-paper.md": 2,
     "how-to/plugins.md": 3,
+    "how-to/team.md": 2,
 }
 """How many blocks of a page are left out, each with its reason in the page."""
 

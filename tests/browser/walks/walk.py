@@ -79,14 +79,14 @@ class Walk:
         """Write the next files, and run the next block of commands; returns what it prints."""
         return "".join(self._run_line(line) for line in self._take_commands().lines)
 
-    def serve(self) -> None:
+    def serve(self) -> str:
         """As `run`, where the last line starts the server: on a free port, in place of the one that runs."""
         *lines, last = self._take_commands().lines
-        for line in lines:
-            self._run_line(line)
+        printed = "".join(self._run_line(line) for line in lines)
         assert shlex.split(last, comments=True) in (["make", "run"], [".venv/bin/showhow", "run"]), last
         self.showhow.stop()
         self.showhow.start()
+        return printed
 
     def picture(self, *shows: Locator, height: int = HEIGHT) -> None:
         """Take the next picture of the page, of a window of that height, once all of this is in sight."""
