@@ -22,6 +22,7 @@ from showhow.db.models import Question, Step, Trace
 from showhow.db.questions import guideline_pictures, question_list  # noqa: F401 - so that their tables and indexes are known
 from showhow.db.questions.projects import select_completed_traces
 from showhow.db.removal import removals  # noqa: F401 - so that their tables and indexes are known
+from showhow.db.review import studies  # noqa: F401 - so that their tables and indexes are known
 from showhow.db.runs import leases  # noqa: F401 - so that their tables and indexes are known
 from showhow.db.sqlite_files import open_readonly
 from showhow.db.storage.foreign_objects import (
@@ -49,7 +50,7 @@ class SchemaDigest(NamedTuple):
 
 MIGRATIONS_TABLE = "alembic_version"
 MIGRATIONS_FOLDER = Path(__file__).resolve().parents[2] / "migrations"
-SQLITE_AT_HEAD = SchemaDigest("0013", "2dbb936ff452a6caaf35faac43235cdf8a85e90bc7b85030dcc23bbd0e97bb3a")
+SQLITE_AT_HEAD = SchemaDigest("0015", "0ff4f317284d5ba29583737a0a137a9a775bc5209cd2db41f98360aba54eaf11")
 """The newest revision and its schema on SQLite: a start need neither load the migrations nor run them anew."""
 
 
