@@ -1,8 +1,8 @@
 """Blind studies: frozen pairs of answers that people rate one by one and then compare.
 
 Study 1-n StudyItem 1-n StudyClick n-1 User. A study is a draft until it is opened; from then on nothing of it changes,
-and the digest of what was frozen says so. A person gets one item after the other (`take_item`), never one with an answer
-of their own. Each click is kept, also when it is undone; the last one of a field counts.
+and the digest of what was frozen says so. A person gets one item after the other (`take_item`), never one with an
+answer of their own. Each click is kept, also when it is undone; the last one of a field counts.
 """
 
 import json
@@ -155,22 +155,19 @@ class StudyJudgement:
     repeated_by: str | None = None
 
 
-def save_study(
-    session: Session, project: str, name: str, seed: int, design: dict[str, Any], items: Collection[StudyItem]
-) -> Study:
-    """Store a study as a draft; a draft of that name is replaced, and Conflict once it is open."""
+def save_study(session: Session, project: str, study: Study, items: Collection[StudyItem]) -> Study:
+    """Store a study as a draft; a draft of its name is replaced, and Conflict once that is open."""
     require_acting_role(session, ADMIN, REVIEWER)
-    if not name.strip():
+    if not study.name.strip():
         raise Conflict("a study has a name; give it one")
     if not items:
         raise Conflict("a study compares at least one pair of answers; choose other systems or questions")
-    project_id = get_project(session, project).id
-    former = session.scalar(select(Study).where(Study.project_id == project_id, Study.name == name))
+    study.project_id = get_project(session, project).id
+    former = session.scalar(select(Study).where(Study.project_id == study.project_id, Study.name == study.name))
     if former is not None:
         if former.state != DRAFT:
-            raise Conflict(f"the study {name!r} is {former.state} and cannot be changed; make one with another name")
+            raise Conflict(f"{study.name!r} is {former.state} and stays as it is; choose another name")
         delete_studies(session, [former.id])
-    study = Study(project_id=project_id, name=name, seed=seed, design=design)
     session.add(study)
     session.flush()
     for item in items:
@@ -241,8 +238,8 @@ def check_frozen(session: Session, study: Study) -> None:
     """Conflict if the study is not what it was when it was opened."""
     if study.digest is not None and study.digest != digest_study(session, study):
         raise Conflict(
-            f"the study {study.name!r} was changed after its start, past Showhow: its judgements are of other pairs than "
-            "it has now; restore a backup of before"
+            f"the study {study.name!r} was changed after its start, past Showhow: its judgements are not of what it has "
+            "now; restore a backup of before"
         )
 
 
@@ -272,7 +269,7 @@ def measure_progress(session: Session, study_id: UUID, judge_id: UUID | None = N
 
 
 def take_item(session: Session, study_id: UUID, *, by: UUID) -> BlindItem | None:
-    """The item that the person judges now: one that they have begun, else the next for them; None if nothing is left."""
+    """The item that the person judges now, one that they have begun or the next for them; None if nothing is left."""
     require_role(session, by, *ROLES)
     # Who takes an item holds the study until the end of the transaction, so that nobody else takes it too.
     study = _lock(session, study_id)
@@ -455,9 +452,13 @@ def list_judgements(session: Session, study_id: UUID) -> list[StudyJudgement]:
             (item.left_answer.get("scores", {}), item.right_answer.get("scores", {})),
             name,
             _read_values(clicks.get(item.id, []), item),
-            (item.finished_at - item.taken_at).total_seconds(),
+            _seconds_between(item.taken_at, item.finished_at),
             item.repeats,
             item.repeated_by,
         )
         for item, name in rows
     ]
+
+
+def _seconds_between(start: datetime | None, end: datetime | None) -> float:
+    return 0.0 if start is None or end is None else (end - start).total_seconds()
