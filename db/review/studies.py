@@ -238,8 +238,8 @@ def check_frozen(session: Session, study: Study) -> None:
     """Conflict if the study is not what it was when it was opened."""
     if study.digest is not None and study.digest != digest_study(session, study):
         raise Conflict(
-            f"the study {study.name!r} was changed after its start, past Showhow: its judgements are not of what it has "
-            "now; restore a backup of before"
+            f"the study {study.name!r} was changed after its start, past Showhow, so its judgements are not of what it "
+            "has now; restore a backup of before"
         )
 
 
