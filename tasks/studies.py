@@ -23,6 +23,7 @@ from showhow.evaluation.comparison.study_design import (
     detectable_win_share,
     draw_items,
     draw_questions,
+    hiding_pattern,
     pair_systems,
     sign_test_power,
 )
@@ -122,6 +123,8 @@ def make_study(services: Services, request: MakeStudy) -> Study:
         drawn, answers = _take_processes(services, drawn, answers, people)
     hidden = sorted({*request.hide, *(name for system in systems for name in (system.name, *system.hidden))})
     hidden = [name for name in hidden if len(name) >= MIN_HIDDEN_CHARACTERS]
+    if (pattern := hiding_pattern(hidden)) and (named := pattern.search(request.name)):
+        raise TaskError(f"judges read the study's name, which names {named[0]!r}; choose another name")
     plan = PairPlan(pair_systems(names, every=request.every_pair), request.within, request.between, hidden)
     items = draw_items(drawn, answers, plan, request.seed)
     strata = {stratum: sum(question.stratum == stratum for question in drawn) for stratum in _strata_of(drawn)}
@@ -154,7 +157,7 @@ def make_study(services: Services, request: MakeStudy) -> Study:
         "hidden_in": sum(
             side["shown"] != side["text"].strip() for item in items for side in (item.left_answer, item.right_answer)
         ),
-        "scales": describe_scales(),
+        "scales": describe_scales(request.mode),
     }
     with database.begin() as session:
         study = Study(project_id=project.id, name=request.name, seed=request.seed, design=design)

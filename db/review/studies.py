@@ -268,6 +268,17 @@ def measure_progress(session: Session, study_id: UUID, judge_id: UUID | None = N
     return StudyProgress(own or 0, judged, planned)
 
 
+def find_item(session: Session, study: Study, by: UUID) -> BlindItem | None:
+    """The item that the person judges now; None if they have taken none."""
+    item = _find_own_item(session, study, by)
+    return None if item is None else _show(session, study, item)
+
+
+def _find_own_item(session: Session, study: Study, by: UUID) -> StudyItem | None:
+    own = select(StudyItem).where(StudyItem.study_id == study.id, StudyItem.judge_id == by)
+    return session.scalar(own.where(StudyItem.finished_at.is_(None)).order_by(StudyItem.taken_at).limit(1))
+
+
 def take_item(session: Session, study_id: UUID, *, by: UUID) -> BlindItem | None:
     """The item that the person judges now, one that they have begun or the next for them; None if nothing is left."""
     require_role(session, by, *ROLES)
@@ -275,8 +286,7 @@ def take_item(session: Session, study_id: UUID, *, by: UUID) -> BlindItem | None
     study = _lock(session, study_id)
     if study.state != OPEN:
         return None
-    own = select(StudyItem).where(StudyItem.study_id == study_id, StudyItem.judge_id == by)
-    item = session.scalar(own.where(StudyItem.finished_at.is_(None)).order_by(StudyItem.taken_at).limit(1))
+    item = _find_own_item(session, study, by)
     if item is None:
         item_id = _choose_item(session, study_id, by)
         if item_id is None:
@@ -425,9 +435,9 @@ def _seconds_to_wait(study: Study, started: datetime) -> float:
     return (started + wait - utc_now()).total_seconds()
 
 
-def seconds_to_search(session: Session, study_id: UUID, item: BlindItem) -> float:
+def seconds_to_search(study: Study, item: BlindItem) -> float:
     """Seconds until the answer that is rated now may be called one that cannot be judged; by the server's clock."""
-    return max(0.0, _seconds_to_wait(session.get_one(Study, study_id), item.judging_since))
+    return max(0.0, _seconds_to_wait(study, item.judging_since))
 
 
 def list_judgements(session: Session, study_id: UUID) -> list[StudyJudgement]:

@@ -12,7 +12,7 @@ from random import Random
 from typing import Any
 from uuid import UUID
 
-from showhow.db.review.studies import OTHER, SAME, SCALES, StudyItem
+from showhow.db.review.studies import OTHER, PREFERENCE, PROCESSES, SAME, SCALES, StudyItem
 
 HIDDEN = "▮"
 """What stands for a name that would tell where an answer comes from."""
@@ -29,8 +29,9 @@ DEFINITIONS = {
         "Clear, complete, to the point, and well written, all together. Example: a right answer among sentences that "
         "have nothing to do with the question is poor."
     ),
-    "preference": "The better answer as a whole, or a tie; of two traces, the one that is nearer to the person's.",
+    "preference": "The better answer as a whole, or a tie where neither is better.",
 }
+NEARER = "The trace whose thoughts and steps are nearer to those of the person, or a tie."
 POWER = 0.8
 
 
@@ -168,9 +169,10 @@ def hide_names(text: str, pattern: re.Pattern[str] | None) -> str:
     return (pattern.sub(HIDDEN, text) if pattern else text).strip()
 
 
-def describe_scales() -> dict[str, dict[str, Any]]:
-    """The scales with their definitions, to be frozen with the design."""
-    return {name: {"values": list(values), "definition": DEFINITIONS[name]} for name, values in SCALES.items()}
+def describe_scales(mode: str) -> dict[str, dict[str, Any]]:
+    """The scales with their definitions, to be frozen with the design; processes are compared only."""
+    definitions = {PREFERENCE: NEARER} if mode == PROCESSES else DEFINITIONS
+    return {name: {"values": list(SCALES[name]), "definition": text} for name, text in definitions.items()}
 
 
 def sign_test_power(comparisons: int, ties: float, win_share: float) -> float:
