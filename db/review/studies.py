@@ -384,7 +384,8 @@ def _lock_own_item(session: Session, item_id: UUID, by: UUID) -> tuple[Study, St
 
 
 def _add_click(session: Session, item: StudyItem, by: UUID, field: str, value: str) -> None:
-    last_id = session.scalar(select(func.max(StudyClick.id)).where(StudyClick.item_id == item.id))
+    of_item = select(StudyClick.id).where(StudyClick.item_id == item.id)
+    last_id = session.scalar(of_item.order_by(StudyClick.id.desc()).limit(1))
     click = StudyClick(item_id=item.id, judge_id=by, field=field, value=value)
     click.id = id_after(last_id)
     session.add(click)
