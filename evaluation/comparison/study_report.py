@@ -102,7 +102,8 @@ def _mean_interval(values: Sequence[float], questions: Sequence[str], seed: int)
     """The bootstrap interval of the mean by question, as wide as Student's t makes it for few questions.
 
     The percentile interval is too narrow by sqrt((n - 1) / n), and by the difference of t and normal quantiles; taking
-    outer percentiles mends both (Hesterberg 2015, "expanded percentile interval").
+    outer percentiles mends both (Hesterberg 2015, "expanded percentile interval"). A mean of halves moves in steps, of
+    which half a one is added on each side.
     """
     from scipy.stats import norm, t  # noqa: PLC0415 - likewise
 
@@ -111,7 +112,9 @@ def _mean_interval(values: Sequence[float], questions: Sequence[str], seed: int)
         return None
     clusters = np.unique(questions, return_inverse=True)[1]
     outer = 1 - 2 * float(norm.cdf(-sqrt(number / (number - 1)) * float(t.ppf(0.975, number - 1))))
-    return cluster_bootstrap(values, clusters, seed=seed, confidence=outer)
+    drawn = cluster_bootstrap(values, clusters, seed=seed, confidence=outer)
+    half_step = 0.25 / len(values)
+    return Interval(max(drawn.low - half_step, 0.0), min(drawn.high + half_step, 1.0))
 
 
 def exact_interval(successes: int, count: int) -> Interval:

@@ -4,6 +4,7 @@ from collections import Counter
 from functools import cache
 from itertools import product
 from random import Random
+from statistics import fmean
 from uuid import uuid4
 
 import pytest
@@ -28,6 +29,7 @@ from showhow.evaluation.comparison.study_report import (
     measure_position,
     measure_repeats,
     report_study,
+    score_preference,
     sign_test,
 )
 
@@ -160,7 +162,7 @@ def simulate(seed: int, pairs: int = 60, repeated: float = 0.5) -> list[StudyJud
             }
             preference = prefer(random, left, right)
             particulars = {"repeats": judgements[-1].item_id, "repeated_by": repeated_by} if repeated_by else {}
-            if len(particulars) and judgements[-1].repeats is not None:
+            if particulars and judgements[-1].repeats is not None:
                 particulars["repeats"] = judgements[-1].repeats
             judgements.append(judged(f"q{place}", tuple(systems), preference, name, values=values, **particulars))
     return judgements
@@ -170,7 +172,7 @@ def simulate(seed: int, pairs: int = 60, repeated: float = 0.5) -> list[StudyJud
 def true_values() -> dict[str, float]:
     many = simulate(0, pairs=40_000, repeated=1.0)
     first = [judgement for judgement in many if judgement.repeats is None]
-    (row,) = compare_without_interval(first)
+    points = [score_preference(judgement, "first") for judgement in first]
     position = measure_position(many)
     assert position is not None
     kappas = {
@@ -178,21 +180,11 @@ def true_values() -> dict[str, float]:
         for way in (SAME, OTHER)
         for scale, measured in measure_repeats(many, way).items()
     }
-    return {"score": row, "left": position["share"], **kappas}
+    return {"score": fmean(points), "left": position["share"], **kappas}
 
 
-def compare_without_interval(first: list[StudyJudgement]) -> list[float]:
-    points = {"left": 1.0, "tie": 0.5, "right": 0.0}
-    own = [points[judgement.values["preference"]] for judgement in first]
-    return [
-        sum(
-            value if judgement.systems[0] == "first" else 1 - value for value, judgement in zip(own, first, strict=True)
-        )
-        / len(own)
-    ]
-
-
-def test_what_judges_of_known_bias_did_is_within_the_intervals_of_at_least_95_of_100_studies():
+@pytest.mark.long
+def test_what_judges_of_known_bias_did_is_within_the_intervals_of_95_of_100_studies():
     truth = true_values()
     assert truth["left"] > 0.6
     covered = Counter[str]()
@@ -206,7 +198,10 @@ def test_what_judges_of_known_bias_did_is_within_the_intervals_of_at_least_95_of
                 intervals[f"{way} {scale}"] = (measured["kappa_low"], measured["kappa_high"])
         covered.update(name for name, (low, high) in intervals.items() if low <= truth[name] <= high)
     assert set(covered) == set(truth)
-    assert all(number >= 95 for number in covered.values()), covered
+    assert fmean(covered.values()) >= 95, covered
+    # A single figure is covered by chance in a few more or less than 95.
+    for name, number in covered.items():
+        assert binomtest(number, 100, 0.95, alternative="less").pvalue > 0.01, (name, covered)
 
 
 def test_lenient_people_are_told_apart():
@@ -246,9 +241,8 @@ def test_kappa_without_variation_is_not_defined():
 def test_people_against_the_metric_give_sensitivity_specificity_and_the_manual_score():
     judgements = []
     # Ten answers of the first system: 4 right by the metric and people, 3 by people only, 1 by the metric only, 2 wrong.
-    for place, (exact, truth) in enumerate(
-        [(1.0, "true")] * 4 + [(0.4, "true")] * 3 + [(1.0, "false")] + [(0.0, "false")] * 2
-    ):
+    verdicts = [(1.0, "true")] * 4 + [(0.4, "true")] * 3 + [(1.0, "false")] + [(0.0, "false")] * 2
+    for place, (exact, truth) in enumerate(verdicts):
         values = {"preference": "tie", "truthful left": truth, "truthful right": "cannot judge"}
         scores = ({"f1": exact}, {"f1": 0.0})
         judgements.append(StudyJudgement(uuid4(), str(place), "", ("first", "second"), scores, "ada", values, 9.0))
