@@ -104,7 +104,7 @@ def make_study(services: Services, request: MakeStudy) -> Study:
     database = services.database
     with database.read() as session:
         project = get_project(session, request.project)
-        questions = {str(question.id): question for question in list_questions(session, project.id)}
+        questions = {str(question.id): question for question in list_questions(session, project.id, limit=None)}
         systems = [_read_system(session, project, questions, text, request) for text in request.system]
     names = [system.name for system in systems]
     if len(set(names)) != len(names) or len(names) < 2:

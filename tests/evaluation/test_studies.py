@@ -240,7 +240,7 @@ def test_kappa_without_variation_is_not_defined():
 
 def test_people_against_the_metric_give_sensitivity_specificity_and_the_manual_score():
     judgements = []
-    # Ten answers of the first system: 4 right by the metric and people, 3 by people only, 1 by the metric only, 2 wrong.
+    # Of ten answers, the metric and people call 4 right, only people 3, only the metric 1, and neither 2.
     verdicts = [(1.0, "true")] * 4 + [(0.4, "true")] * 3 + [(1.0, "false")] + [(0.0, "false")] * 2
     for place, (exact, truth) in enumerate(verdicts):
         values = {"preference": "tie", "truthful left": truth, "truthful right": "cannot judge"}
