@@ -10,6 +10,8 @@ from sqlalchemy import select, update
 
 from showhow.db.database import Conflict, Database
 from showhow.db.people import users
+from showhow.db.removal import purging, removals
+from showhow.db.removal.removal_kinds import Kind
 from showhow.db.review import studies
 from showhow.db.review.studies import OTHER, SAME, BlindItem, Study, StudyClick, StudyItem
 from showhow.db.types import utc_now
@@ -285,3 +287,18 @@ def test_people_who_come_at_once_get_different_pairs(scene: Scene):
     for thread in threads:
         thread.join()
     assert len(set(taken)) == len(people)
+
+
+def test_a_study_goes_for_good_with_its_project_and_is_in_no_list_before(scene: Scene):
+    database = scene.database
+    study_id = open_study(scene, make_items(2))
+    judge(database, study_id, scene.ada.id)
+    with database.begin() as session:
+        removals.remove(session, Kind.PROJECT, scene.project.id)
+    with database.read() as session:
+        assert studies.list_studies(session) == []
+        assert session.get(Study, study_id) is not None
+    purging.purge(database, now=True)
+    with database.read() as session:
+        assert session.get(Study, study_id) is None
+        assert session.scalars(select(StudyClick)).all() == []
