@@ -23,6 +23,8 @@ DRAWS = 10_000
 """Bootstrap samples."""
 CLUSTERS_OF_A_KIND = 20
 """Equal clusters on average from which on a bootstrap draws their counts, which takes a time without regard to them."""
+_COUNTS_AT_ONCE = 1_000_000
+"""Counts that a bootstrap draws at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,8 +100,10 @@ def cluster_bootstrap(
     # A sample of clusters counts how often it draws each kind of equal ones; without equal ones, drawing is faster.
     if len(alike) * CLUSTERS_OF_A_KIND <= members:
         shares = np.array(list(alike.values())) / members
-        samples = (generator.multinomial(members, shares) for _ in range(draws))
-        means = [drawn @ totals / (drawn @ sizes) for drawn in samples]
+        at_once = max(1, _COUNTS_AT_ONCE // len(alike))
+        batches = (range(start, min(start + at_once, draws)) for start in range(0, draws, at_once))
+        samples = (generator.multinomial(members, shares, size=len(batch)) for batch in batches)
+        means = [mean for drawn in samples for mean in (drawn @ totals / (drawn @ sizes)).tolist()]
     else:
         kinds = np.repeat(np.arange(len(alike)), list(alike.values()))
         totals, sizes = totals[kinds], sizes[kinds]

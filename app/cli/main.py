@@ -52,6 +52,9 @@ VERBS = {
     "runs": Verb(
         "showhow.app.cli.runs:app", "List, show, pause, continue and compare runs, and exchange them as logs."
     ),
+    "studies": Verb(
+        "showhow.app.cli.studies:app", "Make blind studies of answers, open and close them, and report them."
+    ),
     "reasoners": Verb("showhow.app.cli.reasoners:app", "List the reasoners, and show the options of one."),
     "repair": Verb("showhow.app.cli.repair:app", "List failures that wait for a repair, and ask repaired ones again."),
     "worker": Verb("showhow.app.cli.verify:worker", "Work on shared verifications, as one of any number of machines."),

@@ -33,7 +33,9 @@ from showhow.app.widgets.tour import TOUR_COOKIE, is_tour_ended, show_tour
 from showhow.app.widgets.url_state import LIBRARY_VIEWS, WORLD_VIEWS, clear_url_parameters
 from showhow.db.database import Database
 from showhow.db.models import User
+from showhow.db.people.users import ROLES
 from showhow.db.questions import projects
+from showhow.db.review.studies import OPEN, list_studies
 from showhow.fewshot_library.encoder import SentenceEncoder
 
 
@@ -105,6 +107,17 @@ PAGES = (
             "Alt+Z": "Undo the last decision",
             "Alt+L": "Approve several traces",
             "Alt+H": "History of the trace",
+        },
+    ),
+    PageEntry(
+        "judge",
+        "Judge",
+        ":material/balance:",
+        frozenset(ROLES),
+        shortcuts={
+            "1 … 4": "Rate the answer, in the order of the buttons",
+            "←, ↓, →": "Prefer the left answer, neither, or the right one",
+            "Alt+Z": "Undo the last click, also of the pair before",
         },
     ),
     PageEntry(
@@ -191,6 +204,13 @@ def list_pages(roles: Iterable[str], entries: Sequence[PageEntry] = PAGES) -> li
     return [entry for entry in entries if not entry.roles or entry.roles & set(roles)]
 
 
+def _has_open_study(database: Database) -> bool:
+    """Whether people judge a study of the current project now: only then the navigation has room for it."""
+    project = current_project(database)
+    with database.read() as session:
+        return project is not None and bool(list_studies(session, project.id, OPEN))
+
+
 def announce_encoder(encoder: SentenceEncoder) -> None:
     """Say once in a session that the encoder is still loading; some models take seconds."""
     if not encoder.is_loaded and not st.session_state.setdefault("encoder_announced", False):
@@ -243,6 +263,7 @@ def show_navigation() -> None:
     services, person = acting_services()
     database = services.database
     confirmed = is_confirmed(services, person.name)
+    has_study = _has_open_study(database)
     pages = [
         st.Page(
             entry.script,
@@ -250,6 +271,7 @@ def show_navigation() -> None:
             title=entry.title,
             icon=entry.icon,
             default=entry is PAGES[0],
+            visibility="hidden" if entry.name == "judge" and not has_study else "visible",
         )
         for entry in list_pages(person.roles)
     ]

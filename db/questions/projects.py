@@ -380,8 +380,8 @@ def _question_row(record: QuestionSource, project_id: UUID, position: int) -> di
     }
 
 
-def list_questions(session: Session, project_id: UUID, *, limit: int = 100, after: int = 0) -> list[Question]:
-    """List the project's questions after the position `after`, in order."""
+def list_questions(session: Session, project_id: UUID, *, limit: int | None = 100, after: int = 0) -> list[Question]:
+    """List the project's questions after the position `after`, in order; all of them without a limit."""
     questions = select(Question).where(Question.project_id == project_id, Question.position > after)
     return list(session.scalars(questions.order_by(Question.position).limit(limit)))
 

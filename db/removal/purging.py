@@ -14,6 +14,7 @@ from showhow.db.people.users import ADMIN, require_acting_role
 from showhow.db.removal.removal_kinds import Kind
 from showhow.db.removal.removals import Removal
 from showhow.db.removed_rows import WITH_REMOVED
+from showhow.db.review.studies import Study, delete_studies
 from showhow.db.runs.leases import WorkerRun
 from showhow.db.traces.libraries import LibraryItem
 from showhow.db.traces.traces import delete_traces
@@ -96,4 +97,6 @@ def _delete_unreferenced(session: Session) -> None:
     is_free_run = _is_waiting(Run), ~select(Trace.id).where(Trace.run_id == Run.id).exists()
     session.execute(delete(Run).where(*is_free_run), execution_options=options)
     is_free_project = _is_waiting(Project), ~select(Question.id).where(Question.project_id == Project.id).exists()
+    gone = select(Study.id).join(Project, Project.id == Study.project_id).where(*is_free_project)
+    delete_studies(session, session.scalars(gone, execution_options=options).all())
     session.execute(delete(Project).where(*is_free_project), execution_options=options)

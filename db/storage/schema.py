@@ -23,6 +23,7 @@ from showhow.db.people import logins  # noqa: F401 - so that their tables and in
 from showhow.db.questions import guideline_pictures, question_list  # noqa: F401 - so that their tables and indexes are known
 from showhow.db.questions.projects import select_completed_traces
 from showhow.db.removal import removals  # noqa: F401 - so that their tables and indexes are known
+from showhow.db.review import studies  # noqa: F401 - so that their tables and indexes are known
 from showhow.db.runs import leases  # noqa: F401 - so that their tables and indexes are known
 from showhow.db.sqlite_files import open_readonly
 from showhow.db.storage.foreign_objects import (
@@ -50,7 +51,7 @@ class SchemaDigest(NamedTuple):
 
 MIGRATIONS_TABLE = "alembic_version"
 MIGRATIONS_FOLDER = Path(__file__).resolve().parents[2] / "migrations"
-SQLITE_AT_HEAD = SchemaDigest("0014", "ab1a14f667fc576b5ca80a3acf76b57c50f47c7265bb94e1d6c48b8e76dd2e2c")
+SQLITE_AT_HEAD = SchemaDigest("0015", "c66b48ff1d15cbc89be80ffd7a1d51e43ea1fa17972700d8fc9fb8316785d43b")
 """The newest revision and its schema on SQLite: a start need neither load the migrations nor run them anew."""
 
 

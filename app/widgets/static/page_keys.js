@@ -38,7 +38,8 @@ export default function ({ data, setTriggerValue }) {
     if (!data?.off || !event.isTrusted) return;
     const inText = event.composedPath()[0]?.closest?.("input, textarea, select, [contenteditable=true]");
     const isPlain = !event.ctrlKey && !event.metaKey && /^[1-5?]$/.test(event.key);
-    if ((event.altKey && !event.ctrlKey) || (isPlain && !inText)) event.stopImmediatePropagation();
+    const isArrow = /^Arrow(Left|Right|Down)$/.test(event.key) && event.target === document.body;
+    if ((event.altKey && !event.ctrlKey) || isArrow || (isPlain && !inText)) event.stopImmediatePropagation();
   };
   const sheet = (event) => {
     if (event.key !== "?" || event.ctrlKey || event.altKey || event.metaKey) return;

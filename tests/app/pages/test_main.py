@@ -41,6 +41,7 @@ def test_a_new_page_is_listed_for_users_with_its_role():
     assert [entry.title for entry in list_pages(["annotator"])] == [
         "Annotate",
         "Ask",
+        "Judge",
         "Project",
         "Library",
         "Verify",

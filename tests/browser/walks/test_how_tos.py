@@ -194,6 +194,27 @@ def table_for_a_paper(walk: Walk) -> None:
     walk.run()
 
 
+def blind_study(walk: Walk) -> None:
+    """A study is made and opened; a person judges a pair by keys; it is closed and reported."""
+    page = walk.page
+    walk.run()
+    runs = re.findall(r'"id": "([^"]+)"', walk.showhow.run("runs", "list", "--project", "Harbour", "--json"))
+    walk.stands_for |= {"First=RUN": f"First={runs[0]}", "Second=OTHER": f"Second={runs[1]}"}
+    walk.run()
+    walk.run()
+    walk.open("ada", "Harbour")
+    walk.go("Judge")
+    walk.click("Start judging")
+    expect(page.get_by_text("Is the left answer true?")).to_be_visible()
+    for key in ("1", "2", "3", "1", "2", "3", "ArrowRight"):
+        page.keyboard.press(key)
+        walk.settle()
+    expect(page.get_by_text("1 by you")).to_be_visible()
+    walk.see("Undo")
+    assert "nobody stops by a result" in walk.run()
+    assert walk.run()
+
+
 def worlds(walk: Walk) -> None:
     """The family of a person in the world that the page about own texts generates."""
     page = walk.page
@@ -288,6 +309,7 @@ WALKS: dict[str, Callable[[Walk], None]] = {
     "explanation/worlds.md": worlds,
     "explanation/libraries.md": libraries,
     "how-to/table-for-a-paper.md": table_for_a_paper,
+    "how-to/blind-study.md": blind_study,
     "how-to/settings.md": settings,
     "how-to/install-and-serve.md": install,
     "how-to/live-wikipedia.md": nothing,
