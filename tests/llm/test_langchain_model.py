@@ -32,6 +32,7 @@ from showhow.llm.provider_errors import ModelEndpoint
 from showhow.llm.types import Message, ModelProfile, ModelToolCall
 from showhow.llm.usage import TokenPrice, Usage
 from showhow.tools.registry import BUILT_IN_TOOLS
+from tests.servers.litellm_proxy import pass_on
 from tests.servers.model import Breaks, Cut, Fails, Hangs, ModelServer, Reply, Request, Says, Sends, Trickles
 from tests.servers.strict import make_script
 
@@ -208,6 +209,38 @@ def test_each_failure_is_one_sentence_and_transient_ones_are_retried(
     assert KEY not in _all_text_of(failed.value)
     assert chat.total_usage.calls == 1
     assert failed.value.usage == chat.total_usage
+
+
+PROXIED: list[tuple[Reply, type[ChatError], str]] = [
+    (
+        Fails(400, "This model's maximum context length is 2048 tokens.", code="context_length_exceeded"),
+        ChatContextTooLong,
+        "maximum context length is 2048 tokens",
+    ),
+    (Fails(400, "unknown parameter: seed"), ChatBadRequest, "unknown parameter: seed"),
+    (
+        Fails(429, "You exceeded your current quota, please check your plan and billing details.", code="no money"),
+        ChatQuotaExceeded,
+        "no credit left",
+    ),
+    (Fails(429, "Rate limit reached", {"Retry-After": "900"}), ChatRateLimited, "another 900 s"),
+    (Fails(500, "out of order"), ChatServerError, "out of order"),
+    (Cut(), ChatServerError, "Connection error"),
+]
+
+
+@pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
+@pytest.mark.parametrize("case", PROXIED, ids=lambda case: case[2])
+def test_failures_behind_a_proxy_that_words_them_anew_are_those_of_the_server(
+    case: tuple[Reply, type[ChatError], str],
+    streamed: bool,  # noqa: FBT001 - a case
+    quick_patience: None,
+):
+    reply, kind, words = case
+    with ModelServer(lambda _: pass_on(reply, streamed=streamed)) as server:
+        with pytest.raises(kind, match=words):
+            server.chat().ask(ASKED, on_text=str.strip if streamed else None)
+        assert len(server.requests) <= 3
 
 
 TRANSIENT = [

@@ -92,6 +92,7 @@ class Fails:
     headers: Mapping[str, str] = field(default_factory=dict)
     code: str | None = None
     latency: float = 0.0
+    type_: str = "error"
 
 
 @dataclass(frozen=True)
@@ -242,7 +243,7 @@ class _Handler(QuietHandler):
         if isinstance(reply, Says):
             self._say(request, reply)
         elif isinstance(reply, Fails):
-            error = {"message": reply.message, "type": "error", "param": None, "code": reply.code}
+            error = {"message": reply.message, "type": reply.type_, "param": None, "code": reply.code}
             self._whole(reply.status, "application/json", _json({"error": error}), reply.headers)
         elif isinstance(reply, Sends):
             self._whole(reply.status, reply.kind, reply.body)
