@@ -43,22 +43,33 @@ SKILLS = {
 }
 LIMIT = 2
 RAMBLING = "The ship sailed on over the sea, and on. " * 60
-NONSENSE: list[dict[str, Any]] = [
-    {"message": {"content": "Lorem ipsum {dolor"}, "finish_reason": "stop"},
-    {"message": {"content": RAMBLING}, "finish_reason": "length"},
-    {"message": {"content": None}, "finish_reason": "stop"},
-    {"message": {"content": None}, "finish_reason": "length"},
-    {"message": {"content": " \n "}, "finish_reason": "stop"},
-    {},
-    {"message": {"content": RAMBLING}, "finish_reason": "stop"},
+NONSENSE = [
+    ("Lorem ipsum {dolor", "stop"),
+    (RAMBLING, "length"),
+    (None, "stop"),
+    (None, "length"),
+    (" \n ", "stop"),
+    (RAMBLING, "stop"),
+    None,
 ]
-"""Choices of replies that nobody can read, one after the other; the empty one stands for no choice."""
+"""The texts and ends of replies that nobody can read, one after the other; None for a reply without choices."""
 PRICE = "1000/2000"
 """US dollars for a million tokens read and written."""
 
 
 def instructions_of(skill: Skill[Any, Any]) -> str:
     return build_skill_messages(SkillCall(skill, skill.request_type.model_construct(), "any"))[0].text
+
+
+def say_nonsense(choice: tuple[str | None, str] | None, usage: tuple[int, int]) -> Sends:
+    choices = []
+    if choice is not None:
+        content, reason = choice
+        message = {"role": "assistant", "content": content}
+        choices = [{"index": 0, "message": message, "finish_reason": reason}]
+    tokens = dict(zip(("prompt_tokens", "completion_tokens"), usage, strict=True))
+    document = {"object": "chat.completion", "choices": choices, "usage": tokens}
+    return Sends(json.dumps(document).encode(), "application/json")
 
 
 @dataclass
@@ -77,10 +88,7 @@ class GoldServer:
         usage = (100 + request.place % 7, 10 + request.place % 3)
         self.used.append(usage)
         if self.nonsense:
-            choice = NONSENSE[len(self.used) % len(NONSENSE)]
-            tokens = dict(zip(("prompt_tokens", "completion_tokens"), usage, strict=True))
-            document = {"object": "chat.completion", "choices": [choice] if choice else [], "usage": tokens}
-            return Sends(json.dumps(document).encode(), "application/json")
+            return say_nonsense(NONSENSE[request.place % len(NONSENSE)], usage)
         text, calls = self.reply(request)
         return Says(text, calls=calls, usage=usage)
 
@@ -184,4 +192,4 @@ def test_a_model_that_writes_nonsense_has_failed_and_not_refused(home: Home, rea
     assert (told["failed"], told["model_calls"]) == (1, sent), told
     with open_traces(home, told["run"]) as (_, traces):
         (failure,) = [trace.failure for trace in traces]
-    assert re.search(r"cannot be run|no usable|could not be", failure), failure
+    assert re.search(r"cut off|empty message|used up its tokens|requested form|no action", failure), failure
