@@ -26,6 +26,8 @@ from showhow.llm.errors import (
     MAX_ATTEMPTS,
     ChatEmptyReply,
     ChatError,
+    ChatInterrupted,
+    ChatInvalidReply,
     ChatRateLimited,
     ChatServerError,
     ChatTimeout,
@@ -388,6 +390,7 @@ class RetryingModel:
         tokens = bound_prompt_tokens(request)
         attempts: Counter[object] = Counter()
         unreported, attempt_seconds = 0, self._attempt_seconds
+        is_whole = request.on_text is None
         earlier: ChatError | None = None
         while True:
             started: StartedRequest | None = None
@@ -395,10 +398,14 @@ class RetryingModel:
                 with self._limiter.slot(self._limits, deadline):
                     started = self._limiter.acquire(tokens, self._limits, deadline)
                     attempt_seconds = min(self._attempt_seconds, deadline - time.monotonic())
-                    reply = self._send(request, started, attempt_seconds)
+                    reply = self._send(
+                        replace(request, on_text=None) if is_whole else request, started, attempt_seconds
+                    )
             except ChatError as error:
                 failure = error
             else:
+                if is_whole and request.on_text is not None:
+                    _pass_on(reply.text, request.on_text)
                 return replace(reply, usage=replace(reply.usage, unreported_calls=unreported))
             failure.unreported_attempts = unreported
             unreported += failure.usage_unknown
@@ -411,6 +418,9 @@ class RetryingModel:
                 raise earlier
             self._wait_or_raise(failure, started, attempts[failure.counted_as], deadline)
             earlier = None if isinstance(failure, ChatTimeout) else failure
+            # A server that fails once it has begun to stream cannot say why; where it replies in one piece, it can.
+            is_broken = isinstance(failure, ChatInterrupted | ChatInvalidReply)
+            is_whole = request.on_text is None or (is_broken and not is_whole)
 
     def _send(self, request: ChatRequest, started: StartedRequest, seconds: float) -> ChatReply:
         reply = self._model.reply(replace(request, on_headers=partial(self._observe_headers, started)), seconds)

@@ -41,6 +41,8 @@ _PASSTHROUGH_FIELDS = ("messages", "tools")
 _REASONING_FIELDS = ("reasoning_content", "reasoning")
 CALL_PIECES = "call_pieces"
 """The additional field of messages that has the calls in the pieces in which they came."""
+_NO_CHOICE = [{"index": 0, "message": {"role": "assistant", "content": ""}, "finish_reason": "stop"}]
+"""What a reply without choices is read as: the model has said nothing."""
 MAX_REPLY_BYTES = 16_000_000
 _ASKS_FOR_STREAM = re.compile(rb'"stream":\s?true')
 HEADER_LISTENER: ContextVar[Callable[[Mapping[str, str]], None] | None] = ContextVar("header_listener", default=None)
@@ -121,6 +123,8 @@ class CompatibleChatOpenAI(ChatOpenAI):
     def _create_chat_result(self, response: Any, generation_info: dict[str, Any] | None = None) -> ChatResult:
         document = response.model_dump(warnings=False) if isinstance(response, openai.BaseModel) else response
         choices = document.get("choices") if isinstance(document, dict) else None
+        if choices == [] and not document.get("error"):
+            choices = document["choices"] = _NO_CHOICE
         extra = [_extra_fields(choice.get("message") or {}) for choice in choices or ()]
         result = super()._create_chat_result(document, generation_info)
         for fields, generation in zip(extra, result.generations, strict=False):
@@ -286,6 +290,7 @@ class _WholeReplyStream(httpx2.SyncByteStream):
             case {"error": str(message)} | {"detail": str(message)} | {"message": str(message)}:
                 reply = {"error": {"message": message}}
             case {"choices": list(choices)}:
+                choices = choices or _NO_CHOICE
                 whole = [choice | {"delta": choice.get("message")} for choice in choices if isinstance(choice, dict)]
                 reply |= {"object": "chat.completion.chunk", "choices": whole}
             case {"error": _}:

@@ -57,10 +57,10 @@ def _unit_seconds(unit: str) -> float:
 
 def parse_wait(headers: Mapping[str, str], message: str) -> float | None:
     """Seconds to wait by the headers of an error, or else by its message; None if neither names a time."""
-    milliseconds = parse_duration(headers.get("retry-after-ms", ""))
+    milliseconds = parse_duration(_find_header(headers, "retry-after-ms"))
     if milliseconds is not None:
         return milliseconds / 1000
-    header = headers.get("retry-after", "")
+    header = _find_header(headers, "retry-after")
     seconds = parse_duration(header)
     if seconds is None:
         seconds = parse_retry_after(header or None)
@@ -71,6 +71,12 @@ def parse_wait(headers: Mapping[str, str], message: str) -> float | None:
         spent = [budget.reset_seconds for budget in parse_budgets(headers) if budget.remaining < 1]
         seconds = max(spent, default=None)
     return seconds
+
+
+def _find_header(headers: Mapping[str, str], name: str) -> str:
+    """A header, or the one that a proxy passes on under a name with a prefix, as LiteLLM's does."""
+    prefixed = (value for other, value in headers.items() if other.endswith(f"-{name}"))
+    return headers.get(name) or next(prefixed, "")
 
 
 def parse_budgets(headers: Mapping[str, str]) -> list[RateBudget]:

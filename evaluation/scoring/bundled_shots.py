@@ -29,6 +29,8 @@ MAX_CHARACTERS = 3_000
 QUESTIONS_OF_KIND = 2
 _WORLDS = {"apart": "text=50,graph=35,web=15", "together": "everywhere"}
 _SEED = 2_500
+_FURTHER_WAYS: tuple[tuple[str, dict[str, Any]], ...] = (("pdrr", {"mode": "beam", "width": 1}),)
+"""Ways whose calls are shots of skills that no preset calls."""
 
 
 def main() -> None:
@@ -43,6 +45,7 @@ def main() -> None:
 def _list_lines(services: Services, home: Path) -> Iterator[dict[str, Any]]:
     skills = {skill.reference: skill for entry in REASONERS.values() for skill in entry.skills}
     calls: dict[str, list[Shot[Any, Any]]] = {reference: [] for reference in skills}
+    further: dict[str, list[Shot[Any, Any]]] = {reference: [] for reference in skills}
     for world, split in _WORLDS.items():
         options = GenerationOptions(people=60, seed=_SEED, depth=3, per_template=1, split=split)
         generate_world(home / "worlds", world, options)
@@ -57,15 +60,16 @@ def _list_lines(services: Services, home: Path) -> Iterator[dict[str, Any]]:
             for options in ({}, *entry.presets.values())
             if entry.skills
         ]
-        for name, chosen in ways:
+        for name, chosen in (*ways, *_FURTHER_WAYS):
+            target = further if (name, chosen) in _FURTHER_WAYS else calls
             for record in make_world_gold_traces(services, world, rows, name, chosen):
                 for step in record.steps if record.trace.status == "approved" else ():
                     if step.skill not in (None, SPAN_SKILL) and not (step.data or {}).get("fallback"):
                         shot = read_shot(skills[str(step.skill)], step)
-                        calls[str(step.skill)] += [] if shot is None else [shot]
+                        target[str(step.skill)] += [] if shot is None else [shot]
     for reference, skill in sorted(skills.items()):
         by_instructions: dict[str, list[Shot[Any, Any]]] = {}
-        for shot in calls[reference]:
+        for shot in calls[reference] or further[reference]:
             by_instructions.setdefault(write_instructions(skill, shot.request), []).append(shot)
         for shot in (shot for group in by_instructions.values() for shot in _choose(skill, group)):
             documents = (model.model_dump(mode="json", exclude_none=True) for model in (shot.request, shot.reply))

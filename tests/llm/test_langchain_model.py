@@ -32,7 +32,9 @@ from showhow.llm.provider_errors import ModelEndpoint
 from showhow.llm.types import Message, ModelProfile, ModelToolCall
 from showhow.llm.usage import TokenPrice, Usage
 from showhow.tools.registry import BUILT_IN_TOOLS
+from tests.servers.litellm_proxy import pass_on
 from tests.servers.model import Breaks, Cut, Fails, Hangs, ModelServer, Reply, Request, Says, Sends, Trickles
+from tests.servers.strict import make_script
 
 KEY = "sk-planted-5f3a9c"
 ASKED = [Message("system", "Be brief."), Message("user", "Which city?")]
@@ -180,6 +182,7 @@ FAILURES: list[tuple[Reply, type[ChatError], str, int]] = [  # each with how oft
     (Fails(307, "", {"Location": "http://127.0.0.1:9/"}), ChatInvalidReply, "sends requests elsewhere (307)", 4),
     (Cut(), ChatInterrupted, "broke off", 4),
     (Says(""), ChatEmptyReply, "empty message", 1),
+    (Sends(b'{"object": "chat.completion", "choices": []}', "application/json"), ChatEmptyReply, "empty message", 1),
     (Says("", reason="length"), ChatEmptyReply, "used up its tokens", 1),
     (Says("Half an", reason="content_filter"), ChatReplyFiltered, "a filter withheld its reply (content_filter)", 1),
     (Says("", extra={"refusal": "I can't help."}), ChatReplyFiltered, '(stop): "I can\'t help."; ask otherwise', 1),
@@ -206,6 +209,38 @@ def test_each_failure_is_one_sentence_and_transient_ones_are_retried(
     assert KEY not in _all_text_of(failed.value)
     assert chat.total_usage.calls == 1
     assert failed.value.usage == chat.total_usage
+
+
+PROXIED: list[tuple[Reply, type[ChatError], str]] = [
+    (
+        Fails(400, "This model's maximum context length is 2048 tokens.", code="context_length_exceeded"),
+        ChatContextTooLong,
+        "maximum context length is 2048 tokens",
+    ),
+    (Fails(400, "unknown parameter: seed"), ChatBadRequest, "unknown parameter: seed"),
+    (
+        Fails(429, "You exceeded your current quota, please check your plan and billing details.", code="no money"),
+        ChatQuotaExceeded,
+        "no credit left",
+    ),
+    (Fails(429, "Rate limit reached", {"Retry-After": "900"}), ChatRateLimited, "another 900 s"),
+    (Fails(500, "out of order"), ChatServerError, "out of order"),
+    (Cut(), ChatServerError, "Connection error"),
+]
+
+
+@pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
+@pytest.mark.parametrize("case", PROXIED, ids=lambda case: case[2])
+def test_failures_behind_a_proxy_that_words_them_anew_are_those_of_the_server(
+    case: tuple[Reply, type[ChatError], str],
+    streamed: bool,  # noqa: FBT001 - a case
+    quick_patience: None,
+):
+    reply, kind, words = case
+    with ModelServer(lambda _: pass_on(reply, streamed=streamed)) as server:
+        with pytest.raises(kind, match=words):
+            server.chat().ask(ASKED, on_text=str.strip if streamed else None)
+        assert len(server.requests) <= 3
 
 
 TRANSIENT = [
@@ -261,6 +296,23 @@ def test_an_error_in_a_stream_after_the_first_words_interrupts_the_reply_and_quo
             server.chat().ask(ASKED, on_text=str.strip)
         assert len(server.requests) == 1
     assert "BASE_URL" not in str(failed.value)
+
+
+def test_a_stream_that_breaks_off_before_its_first_word_is_asked_for_in_one_piece(quick_patience: None):
+    pieces: list[str] = []
+    with ModelServer([Cut(None), Says("Paris.")]) as server:
+        assert server.chat().ask(ASKED, on_text=pieces.append).text == "Paris."
+    assert pieces == ["Paris."]
+    with ModelServer(make_script("Paris.", context=3)) as server:
+        with pytest.raises(ChatContextTooLong, match="maximum context length is 3 tokens"):
+            server.chat().ask(ASKED, on_text=pieces.append)
+        assert [request.body["stream"] for request in server.requests] == [True, False]
+
+
+def test_a_stream_that_keeps_breaking_off_is_asked_for_in_both_ways(quick_patience: None):
+    with ModelServer([Cut(None), Fails(500), Cut(None), Cut("Half"), Says("Paris.")]) as server:
+        assert server.chat().ask(ASKED, on_text=str.strip).text == "Paris."
+        assert [request.body["stream"] for request in server.requests] == [True, False, True, False, True]
 
 
 @pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])

@@ -36,6 +36,8 @@ def test_a_duration_is_read_in_all_its_forms(text: str, seconds: float | None) -
         ({"retry-after-ms": "250", "retry-after": "1"}, "", 0.25),
         ({"retry-after": "3"}, "try again in 9s", 3),
         ({"retry-after": "1.5"}, "", 1.5),
+        ({"llm_provider-retry-after": "2"}, "", 2),
+        ({"retry-after": "1", "upstream-retry-after": "2"}, "", 1),
         ({"retry-after": "Thu, 01 Jan 1970 00:00:00 GMT"}, "", 0),
         ({}, "Rate limit reached on tokens per min (TPM): Limit 30000, Used 29000. Please try again in 1.9s.", 1.9),
         ({}, "Please retry after 6 seconds.", 6),

@@ -1,7 +1,9 @@
 """What runs report of model calls is what the model's server was asked, for every reasoner; limits of calls hold."""
 
 import json
+import re
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -9,6 +11,7 @@ from uuid import UUID
 
 import pytest
 from sqlalchemy import select
+from sqlalchemy.orm import Session
 
 from showhow.db.models import ModelCall, Trace
 from showhow.evaluation.datasets import read_questions
@@ -27,7 +30,7 @@ from showhow.tools.tool import ToolContext
 from showhow.worlds.open import open_world
 from tests.app.cli.in_process import run_in_process
 from tests.oracles.test_gold_traces import some_meaning
-from tests.servers.model import ModelServer, Reply, Request, Says
+from tests.servers.model import ModelServer, Reply, Request, Says, Sends
 
 OPTIONS = GenerationOptions(people=50, seed=9, depth=3, per_template=1)
 ASKING = [entry.name for entry in REASONERS.values() if entry.needs_model]
@@ -39,12 +42,34 @@ SKILLS = {
     )
 }
 LIMIT = 2
+RAMBLING = "The ship sailed on over the sea, and on. " * 60
+NONSENSE = [
+    ("Lorem ipsum {dolor", "stop"),
+    (RAMBLING, "length"),
+    (None, "stop"),
+    (None, "length"),
+    (" \n ", "stop"),
+    (RAMBLING, "stop"),
+    None,
+]
+"""The texts and ends of replies that nobody can read, one after the other; None for a reply without choices."""
 PRICE = "1000/2000"
 """US dollars for a million tokens read and written."""
 
 
 def instructions_of(skill: Skill[Any, Any]) -> str:
     return build_skill_messages(SkillCall(skill, skill.request_type.model_construct(), "any"))[0].text
+
+
+def say_nonsense(choice: tuple[str | None, str] | None, usage: tuple[int, int]) -> Sends:
+    choices = []
+    if choice is not None:
+        content, reason = choice
+        message = {"role": "assistant", "content": content}
+        choices = [{"index": 0, "message": message, "finish_reason": reason}]
+    tokens = dict(zip(("prompt_tokens", "completion_tokens"), usage, strict=True))
+    document = {"object": "chat.completion", "choices": choices, "usage": tokens}
+    return Sends(json.dumps(document).encode(), "application/json")
 
 
 @dataclass
@@ -62,7 +87,9 @@ class GoldServer:
     def __call__(self, request: Request) -> Reply:
         usage = (100 + request.place % 7, 10 + request.place % 3)
         self.used.append(usage)
-        text, calls = ("Lorem ipsum {dolor", ()) if self.nonsense else self.reply(request)
+        if self.nonsense:
+            return say_nonsense(NONSENSE[request.place % len(NONSENSE)], usage)
+        text, calls = self.reply(request)
         return Says(text, calls=calls, usage=usage)
 
     def reply(self, request: Request) -> tuple[str, Any]:
@@ -122,6 +149,14 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Home]:
     world.graph.close()  # type: ignore[union-attr]
 
 
+@contextmanager
+def open_traces(home: Home, run: str) -> Iterator[tuple[Session, list[Trace]]]:
+    services = Services(Settings.from_env({"SHOWHOW_HOME": str(home.folder)}), {})
+    with services.database.read() as session:
+        yield session, list(session.scalars(select(Trace).where(Trace.run_id == UUID(run))))
+    services.close()
+
+
 @pytest.mark.parametrize("reasoner", ASKING)
 def test_calls_tokens_and_cost_are_those_of_the_servers_log(home: Home, reasoner: str):
     told, sent = home.evaluate(reasoner)
@@ -131,12 +166,9 @@ def test_calls_tokens_and_cost_are_those_of_the_servers_log(home: Home, reasoner
     cost = (tokens[0] * 1000 + tokens[1] * 2000) / 1e6
     assert (told["model_calls"], told["input_tokens"], told["output_tokens"]) == (sent, *tokens), told
     assert told["cost"] == pytest.approx(cost)
-    services = Services(Settings.from_env({"SHOWHOW_HOME": str(home.folder)}), {})
-    with services.database.read() as session:
-        traces = list(session.scalars(select(Trace).where(Trace.run_id == UUID(told["run"]))))
+    with open_traces(home, told["run"]) as (session, traces):
         calls = list(session.scalars(select(ModelCall).where(ModelCall.trace_id.in_([trace.id for trace in traces]))))
         results = [trace.result for trace in traces]
-    services.close()
     assert len(calls) == sent
     assert sum(result.calls["model_calls"] for result in results) == sent
     assert sum(trace.cost["calls"] for trace in traces) == sent
@@ -158,3 +190,6 @@ def test_a_model_that_writes_nonsense_has_failed_and_not_refused(home: Home, rea
     finally:
         home.script.nonsense = False
     assert (told["failed"], told["model_calls"]) == (1, sent), told
+    with open_traces(home, told["run"]) as (_, traces):
+        (failure,) = [trace.failure for trace in traces]
+    assert re.search(r"cut off|empty message|used up its tokens|requested form|no action", failure), failure

@@ -19,7 +19,8 @@ Replies, all with `latency` (seconds of waiting before the first byte):
                                     `logprobs` are (token, log-probability) pairs for requests that ask for them.
   Says("")                          an empty message
   Fails(status, message, headers)   an error as such servers report it: 401, 404, 429 with {"Retry-After": "1"}, 500 ...
-  Cut(text)                         the beginning of a good reply, then the connection is closed in its midst
+  Cut(text)                         the beginning of a good reply, then the connection is closed in its midst; None
+                                    closes a stream before its first event
   Breaks(text, error)               the beginning of a streamed reply, then an error event; if not streamed, an error
                                     with status 200
   Hangs()                           nothing at all until the server is closed
@@ -91,13 +92,14 @@ class Fails:
     headers: Mapping[str, str] = field(default_factory=dict)
     code: str | None = None
     latency: float = 0.0
+    type_: str = "error"
 
 
 @dataclass(frozen=True)
 class Cut:
     """A reply whose connection is closed after `text`."""
 
-    text: str = "Half a"
+    text: str | None = "Half a"
     latency: float = 0.0
 
 
@@ -241,7 +243,7 @@ class _Handler(QuietHandler):
         if isinstance(reply, Says):
             self._say(request, reply)
         elif isinstance(reply, Fails):
-            error = {"message": reply.message, "type": "error", "param": None, "code": reply.code}
+            error = {"message": reply.message, "type": reply.type_, "param": None, "code": reply.code}
             self._whole(reply.status, "application/json", _json({"error": error}), reply.headers)
         elif isinstance(reply, Sends):
             self._whole(reply.status, reply.kind, reply.body)
@@ -280,10 +282,12 @@ class _Handler(QuietHandler):
     def _cut(self, request: Request, reply: Cut) -> None:
         if request.body.get("stream"):
             self._begin_stream()
-            for chunk in _deltas(request, [{"role": "assistant", "content": ""}, {"content": reply.text}]):
+            deltas = [] if reply.text is None else [{"role": "assistant", "content": ""}, {"content": reply.text}]
+            for chunk in _deltas(request, deltas):
                 self._event(chunk)
         else:
-            whole = _json(_completion(request, reply.text, Says(reply.text)))
+            text = reply.text or ""
+            whole = _json(_completion(request, text, Says(text)))
             self._begin(200, "application/json", {"Content-Length": str(len(whole))})
             self.wfile.write(whole[: len(whole) // 2])
         self.close_connection = True

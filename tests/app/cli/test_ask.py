@@ -132,6 +132,16 @@ def test_a_strict_server_is_asked_as_it_demands(home):
     assert (status, stdout.splitlines()[0]) == (0, "Gullhaven"), stderr
 
 
+def test_a_prompt_beyond_the_context_of_a_strict_server_is_one_sentence_after_two_requests(home):
+    with ModelServer(make_script("Final Answer: Gullhaven", context=50)) as server:
+        status, _, stderr = run_ask(home, "Where was Ada Reed born?", model=server.url)
+    # The first one streams, which this server begins before it fails.
+    assert [request.body["stream"] for request in server.requests] == [True, False]
+    assert status == 1
+    assert "maximum context length is 50 tokens" in stderr.splitlines()[-1]
+    assert "use a model with a larger context" in stderr.splitlines()[-1]
+
+
 def test_ctrl_c_stops_the_run_and_prints_its_ending(home):
     with ModelServer(lambda _: Says("I think and think. " * 200, pause=0.05)) as server:
         process = start_ask(home, "Who?", "--json", model=server.url)
