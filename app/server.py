@@ -1,4 +1,4 @@
-"""The server: Streamlit's pages, the documentation, a health check, and the endpoint that stores drafts as typed.
+"""The server: Streamlit's pages, the documentation, two health checks, and the endpoint that stores drafts as typed.
 
 Every response has security headers: pages load nothing from other hosts and are not shown inside other sites.
 """
@@ -30,6 +30,7 @@ from showhow.app.capacity import CapacityMiddleware
 from showhow.app.documentation import HELP_PATH
 from showhow.app.help_site import help_endpoint
 from showhow.app.origin import OriginMiddleware
+from showhow.app.readiness import readiness_endpoint
 from showhow.app.services import current_services
 from showhow.app.visitor_budget import BudgetMiddleware
 from showhow.app.visitors import Visitors
@@ -214,6 +215,7 @@ app = App(
     exception_handlers={Exception: report_failure},
     routes=[
         Route("/healthz", healthz),
+        Route("/readyz", readiness_endpoint(current_services())),
         Route(f"/{HELP_PATH}", help_endpoint),
         Route(f"/{HELP_PATH}/{{path:path}}", help_endpoint),
         Route("/drafts/{trace_id:uuid}", draft_endpoint(current_services()), methods=["POST"]),

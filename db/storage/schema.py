@@ -82,6 +82,19 @@ def require_known_revision(revision: str | None) -> None:
         )
 
 
+def require_current_revision(database: Database) -> None:
+    """StoreUnavailable unless the database has the schema of this version."""
+    revision = current_revision(database)
+    if revision != SQLITE_AT_HEAD.revision:
+        raise StoreUnavailable(describe_other_revision(revision))
+
+
+def describe_other_revision(revision: str | None) -> str:
+    """A sentence about a database that has not the schema of this version."""
+    remedy = "run `showhow db upgrade`" if is_known_revision(revision) else "update the program"
+    return f"the database is at revision {revision or 'none'}, the program at {SQLITE_AT_HEAD.revision}; {remedy}"
+
+
 def is_known_revision(revision: str | None) -> bool:
     """Whether the migrations of this version can upgrade from that revision; None is an empty database."""
     return revision is None or revision in {script.revision for script in _script_directory().walk_revisions()}
@@ -230,9 +243,7 @@ def check_rules(database: Database) -> list[str]:
         if revision == latest_revision():
             problems += [*_find_position_gaps(session), *_find_miscounted_questions(session)]
         else:
-            remedy = "run `showhow db upgrade`" if is_known_revision(revision) else "update the program"
-            revisions = f"the database is at revision {revision or 'none'}, the program at {latest_revision()}"
-            problems.append(f"{revisions}; {remedy}")
+            problems.append(describe_other_revision(revision))
     return problems
 
 
