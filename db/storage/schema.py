@@ -105,7 +105,7 @@ def upgrade(database: Database, to: str = "head") -> bool:
 
     StoreUnavailable, and nothing has run, if the database has objects that Showhow did not make.
     """
-    current = _refuse_foreign_objects(database)
+    current = require_sound_schema(database)
     if current == (SQLITE_AT_HEAD.revision if to == "head" else to):
         return False
     # One write transaction: if two programs start at once, the second waits and has nothing to upgrade.
@@ -124,7 +124,7 @@ def apply_migrations(connection: Connection, to: str) -> None:
 _MIGRATION_LOCK = Lock()
 
 
-def _refuse_foreign_objects(database: Database) -> str | None:
+def require_sound_schema(database: Database) -> str | None:
     """Return the revision; StoreUnavailable if it is unknown, or if something in the database acts otherwise than ours.
 
     On PostgreSQL, other programs may have tables beside ours; what acts of itself is refused.
