@@ -29,6 +29,7 @@ from streamlit import App
 from showhow.app.capacity import CapacityMiddleware
 from showhow.app.documentation import HELP_PATH
 from showhow.app.help_site import help_endpoint
+from showhow.app.home_secret import derive_key
 from showhow.app.origin import OriginMiddleware
 from showhow.app.readiness import readiness_endpoint
 from showhow.app.services import current_services
@@ -197,7 +198,9 @@ async def load_while_serving(_app: App) -> AsyncIterator[None]:
     yield
 
 
-_visitors = Visitors(trusts_proxy="FORWARDED_ALLOW_IPS" in os.environ)
+_visitors = Visitors(
+    derive_key(current_services().settings.home, "visitors"), trusts_proxy="FORWARDED_ALLOW_IPS" in os.environ
+)
 app = App(
     # main.py is inside the folder of pages. Beside it, Streamlit would serve a page that is opened by its URL without
     # running main.py, until a visitor has opened the first page.

@@ -28,9 +28,9 @@ def run_benchmark(home: Path, data: Path | None) -> Iterator[dict[str, Any]]:
         ]
         upgrade(stores[0])
         fill_store(stores[0], TRACE_COUNT, STEPS)
-        for name, source, target in (("to_postgresql", *stores[:2]), ("to_sqlite", *stores[1:])):
+        for number, name in enumerate(("to_postgresql", "to_sqlite")):
             started = time.perf_counter()
-            moved = move_database(source, target)
+            moved = move_database(stores[number], stores[number + 1])
             yield {
                 "name": f"move_{name}",
                 "size": f"{moved.rows:,} rows, {moved.tables['step'].rows:,} steps",
