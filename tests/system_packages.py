@@ -18,6 +18,7 @@ def missing() -> list[str]:
         BROWSERS[0]: any(map(shutil.which, BROWSERS)),
         "postgresql": shutil.which("initdb") or next(Path("/usr/lib/postgresql").glob("*/bin/initdb"), None),
     }
+    here["haproxy"] = shutil.which("haproxy") or Path("/usr/sbin/haproxy").exists()
     here["virtuoso-minimal"] = shutil.which("virtuoso-t") and shutil.which("isql-vt")
     modules = _php_modules()
     here |= {package: module in modules for package, module in PHP.items()}
