@@ -375,6 +375,11 @@ def _translate_driver_error(error: DBAPIError) -> StoreError:
     )
 
 
+def is_lock_conflict(error: StoreError) -> bool:
+    """Whether PostgreSQL gave up waiting for a lock of another transaction, or ended this one to solve a deadlock."""
+    return getattr(getattr(error.__cause__, "orig", None), "sqlstate", None) in ("55P03", "40P01")
+
+
 def _busy_error(message: str) -> StoreUnavailable:
     return StoreUnavailable(f"the database is busy ({message}); nothing was changed, try again in a moment")
 

@@ -1,6 +1,7 @@
 """The schema of the database: upgrade and downgrade by migrations, and the checks of a database."""
 
 import sqlite3
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from functools import cache
@@ -17,7 +18,7 @@ from sqlalchemy import Connection, create_engine, func, select, text
 from sqlalchemy.orm import Session
 
 from showhow.db import rate_limits  # noqa: F401 - so that their tables and indexes are known
-from showhow.db.database import Database, StoreError, StoreUnavailable, translate_errors
+from showhow.db.database import Database, StoreError, StoreUnavailable, is_lock_conflict, translate_errors
 from showhow.db.models import Question, Step, Trace
 from showhow.db.questions import guideline_pictures, question_list  # noqa: F401 - so that their tables and indexes are known
 from showhow.db.questions.projects import select_completed_traces
@@ -108,10 +109,31 @@ def upgrade(database: Database, to: str = "head") -> bool:
     current = require_sound_schema(database)
     if current == (SQLITE_AT_HEAD.revision if to == "head" else to):
         return False
-    # One write transaction: if two programs start at once, the second waits and has nothing to upgrade.
-    with database.begin() as session:
-        apply_migrations(session.connection(), to)
+    for pause in (*_PAUSES, None):
+        try:
+            # One write transaction: if two programs start at once, the second waits and has nothing to upgrade.
+            with database.begin() as session:
+                _bound_waits(session.connection())
+                apply_migrations(session.connection(), to)
+        except StoreUnavailable as error:
+            if pause is None or not is_lock_conflict(error):
+                raise
+            time.sleep(pause)
+        else:
+            break
     return True
+
+
+_UPGRADE_ADVISORY_LOCK = 7_203_003
+_PAUSES = (0.5,) * 20 + (2.0,) * 60
+"""Between the tries of an upgrade; with the waits for locks, it is tried for about five minutes."""
+
+
+def _bound_waits(connection: Connection) -> None:
+    """On PostgreSQL, let one process at a time upgrade, and give up waiting for a table: all others wait behind it."""
+    if connection.dialect.name != "sqlite":
+        connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _UPGRADE_ADVISORY_LOCK})
+        connection.execute(text("SET LOCAL lock_timeout = '2s'"))
 
 
 def apply_migrations(connection: Connection, to: str) -> None:
