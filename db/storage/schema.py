@@ -14,7 +14,7 @@ from alembic.config import Config
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from alembic.util import CommandError
-from sqlalchemy import Connection, create_engine, func, select, text
+from sqlalchemy import Connection, create_engine, func, inspect, select, text
 from sqlalchemy.orm import Session
 
 from showhow.db import rate_limits  # noqa: F401 - so that their tables and indexes are known
@@ -39,6 +39,7 @@ from showhow.db.storage.foreign_objects import (
 from showhow.db.storage.stored_secrets import find_secrets
 from showhow.db.storage.stored_values import find_invalid_values
 from showhow.db.traces import libraries, model_calls, recording, unsent_questions  # noqa: F401 - so that their tables and indexes are known
+from showhow.db.types import Base
 
 
 class SchemaDigest(NamedTuple):
@@ -112,8 +113,8 @@ def upgrade(database: Database, to: str = "head") -> bool:
     for pause in (*_PAUSES, None):
         try:
             # One write transaction: if two programs start at once, the second waits and has nothing to upgrade.
-            with database.begin() as session:
-                _bound_waits(session.connection())
+            with database.begin(changes_schema=True) as session:
+                _lock_tables(session.connection())
                 apply_migrations(session.connection(), to)
         except StoreUnavailable as error:
             if pause is None or not is_lock_conflict(error):
@@ -124,16 +125,16 @@ def upgrade(database: Database, to: str = "head") -> bool:
     return True
 
 
-_UPGRADE_ADVISORY_LOCK = 7_203_003
 _PAUSES = (0.5,) * 20 + (2.0,) * 60
-"""Between the tries of an upgrade; with the waits for locks, it is tried for about five minutes."""
+"""Between the tries of an upgrade; with the waits for locks, it is tried for about three minutes."""
 
 
-def _bound_waits(connection: Connection) -> None:
-    """On PostgreSQL, let one process at a time upgrade, and give up waiting for a table: all others wait behind it."""
-    if connection.dialect.name != "sqlite":
-        connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _UPGRADE_ADVISORY_LOCK})
-        connection.execute(text("SET LOCAL lock_timeout = '2s'"))
+def _lock_tables(connection: Connection) -> None:
+    """Take all tables from those who only read on PostgreSQL, before any work that would have to be done again."""
+    names = sorted({*Base.metadata.tables}.intersection(inspect(connection).get_table_names()))
+    if names and connection.dialect.name != "sqlite":
+        listed = ", ".join(f'"{name}"' for name in names)
+        connection.execute(text(f"LOCK TABLE {listed} IN ACCESS EXCLUSIVE MODE"))
 
 
 def apply_migrations(connection: Connection, to: str) -> None:
@@ -220,7 +221,7 @@ def _describe_foreign(foreign: Sequence[str]) -> str:
 
 def downgrade(database: Database, to: str) -> None:
     """Downgrade the database to an older revision; data of newer columns and tables are lost."""
-    with database.begin() as session:
+    with database.begin(changes_schema=True) as session:
         command.downgrade(_alembic_config(session.connection()), to)
 
 

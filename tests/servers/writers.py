@@ -3,17 +3,20 @@
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from uuid import uuid4
 
 import psycopg
+from sqlalchemy import text
+
+from showhow.db.database import Database
 
 TABLES = ("trace", "run", "user")
 """What the writers change, one after the other."""
 _STATEMENTS = {
-    "trace": "UPDATE trace SET version = version + 1 WHERE id = (SELECT id FROM trace ORDER BY id OFFSET %s LIMIT 1)",
-    "run": "UPDATE run SET note = note || 'x' WHERE id = (SELECT id FROM run ORDER BY id OFFSET %s LIMIT 1)",
+    "trace": "UPDATE trace SET version = version + 1 WHERE id = (SELECT id FROM trace ORDER BY id OFFSET :at LIMIT 1)",
+    "run": "UPDATE run SET note = note || 'x' WHERE id = (SELECT id FROM run ORDER BY id OFFSET :at LIMIT 1)",
 }
 
 
@@ -26,7 +29,7 @@ class Writers:
     acknowledged: list[str] = field(default_factory=list)
     changes: int = 0
     longest: float = 0.0
-    """Seconds from the beginning of a write to its acknowledgement, tries that failed included."""
+    """Seconds from the beginning of a write to its acknowledgement."""
     _stopping: threading.Event = field(default_factory=threading.Event)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -47,31 +50,25 @@ class Writers:
 
     def _work(self, number: int, ready: threading.Barrier) -> None:
         turn = 0
-        with psycopg.connect(self.address, autocommit=True) as connection:
+        with closing(Database(self.address)) as database:
             while not self._stopping.is_set():
-                self._write(connection, number, f"writer {number}, {turn}")
+                started = time.monotonic()
+                name = f"writer {number}, {turn}"
+                with database.begin() as session:
+                    for statement in _STATEMENTS.values():
+                        session.execute(text(statement), {"at": number % 3})
+                    insert = text(
+                        """INSERT INTO "user" (id, name, roles, created_at) VALUES (:id, :name, '[]', now())"""
+                    )
+                    session.execute(insert, {"id": uuid4(), "name": name})
+                with self._lock:
+                    self.acknowledged.append(name)
+                    self.changes += 1
+                    self.longest = max(self.longest, time.monotonic() - started)
                 turn += 1
                 if turn == 1:
                     ready.wait()
                 self._stopping.wait(0.02)
-
-    def _write(self, connection: "psycopg.Connection", number: int, name: str) -> None:
-        started = time.monotonic()
-        while True:
-            try:
-                with connection.transaction():
-                    for statement in _STATEMENTS.values():
-                        connection.execute(statement, [number % 3])
-                    insert = 'INSERT INTO "user" (id, name, roles, created_at) VALUES (%s, %s, %s, now())'
-                    connection.execute(insert, [uuid4(), name, "[]"])
-                break
-            except (psycopg.errors.DeadlockDetected, psycopg.errors.LockNotAvailable):
-                # Nothing was acknowledged; a page would try again, too.
-                continue
-        with self._lock:
-            self.acknowledged.append(name)
-            self.changes += 1
-            self.longest = max(self.longest, time.monotonic() - started)
 
 
 @contextmanager
