@@ -5,7 +5,8 @@ is only read, as it is at one moment.
 """
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, cast
@@ -118,18 +119,20 @@ def _copy_table(source: Connection, target: Connection, table: Table) -> TableCo
     contents = _Digest()
 
     def rows() -> Iterator[tuple[Any, ...]]:
-        for row in _read_rows(source, table):
+        for row in stored:
             contents.add(row)
             yield row
 
     # What a migration stored.
     target.execute(delete(table))
     write = _write_sqlite if target.dialect.name == "sqlite" else _write_postgresql
-    write(target, table, rows())
+    # After a failure, SQLite would keep the state that an open query reads.
+    with closing(_read_rows(source, table)) as stored:
+        write(target, table, rows())
     return contents.result()
 
 
-def _read_rows(connection: Connection, table: Table) -> Iterator[tuple[Any, ...]]:
+def _read_rows(connection: Connection, table: Table) -> Generator[tuple[Any, ...], None, None]:
     """The values of the rows as stored, JSON as text: parsing it could change it."""
     # On SQLite, a cast would take digits from a number; without one, psycopg would parse it.
     read_text = type_coerce if connection.dialect.name == "sqlite" else as_type
