@@ -1,13 +1,17 @@
 # Showhow in a container, from the same files and commands as a checkout: `make install`, and what `make run` ends with.
 FROM python:3.11-slim
 
-RUN apt-get update && apt-get install --yes --no-install-recommends make && rm -rf /var/lib/apt/lists/*
+# pg_dump and pg_restore make and read the backups of PostgreSQL.
+RUN apt-get update && apt-get install --yes --no-install-recommends make postgresql-client && rm -rf /var/lib/apt/lists/*
 # The server's user owns the data only, not the program.
-RUN useradd --create-home --uid 10001 showhow && install --directory --owner showhow --mode 700 /data
+RUN useradd --create-home --uid 10001 showhow && install --directory --owner showhow --mode 700 /data /data/worlds /backups
 
 WORKDIR /showhow
 COPY . .
 RUN make install
+# What the extras of pyproject.toml name, such as procrastinate for `showhow worker`.
+ARG PACKAGES=""
+RUN test -z "$PACKAGES" || .venv/bin/pip install --quiet $PACKAGES
 
 ENV PATH=/showhow/.venv/bin:$PATH SHOWHOW_HOME=/data SHOWHOW_LOGIN=password
 USER showhow

@@ -1,4 +1,4 @@
-"""The server: Streamlit's pages, the documentation, a health check, and the endpoint that stores drafts as typed.
+"""The server: Streamlit's pages, the documentation, two health checks, and the endpoint that stores drafts as typed.
 
 Every response has security headers: pages load nothing from other hosts and are not shown inside other sites.
 """
@@ -29,10 +29,12 @@ from streamlit import App
 from showhow.app.capacity import CapacityMiddleware
 from showhow.app.documentation import HELP_PATH
 from showhow.app.help_site import help_endpoint
+from showhow.app.home_secret import derive_key
 from showhow.app.login import LoginMiddleware
 from showhow.app.login_pages import LoginPages
 from showhow.app.oidc import OidcPages
 from showhow.app.origin import OriginMiddleware
+from showhow.app.readiness import readiness_endpoint
 from showhow.app.services import current_services
 from showhow.app.visitor_budget import BudgetMiddleware
 from showhow.app.visitors import Visitors
@@ -208,7 +210,9 @@ def _login_routes(services: Services, visitors: Visitors) -> list[Route]:
     return OidcPages(services).routes() if services.settings.login == OIDC_LOGIN else []
 
 
-_visitors = Visitors(trusts_proxy="FORWARDED_ALLOW_IPS" in os.environ)
+_visitors = Visitors(
+    derive_key(current_services().settings.home, "visitors"), trusts_proxy="FORWARDED_ALLOW_IPS" in os.environ
+)
 app = App(
     # main.py is inside the folder of pages. Beside it, Streamlit would serve a page that is opened by its URL without
     # running main.py, until a visitor has opened the first page.
@@ -229,6 +233,7 @@ app = App(
     routes=[
         Route("/healthz", healthz),
         *_login_routes(current_services(), _visitors),
+        Route("/readyz", readiness_endpoint(current_services())),
         Route(f"/{HELP_PATH}", help_endpoint),
         Route(f"/{HELP_PATH}/{{path:path}}", help_endpoint),
         Route("/drafts/{trace_id:uuid}", draft_endpoint(current_services()), methods=["POST"]),

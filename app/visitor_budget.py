@@ -31,7 +31,7 @@ from showhow.app.streamlit_sessions import (
 from showhow.app.visitors import MEGABYTE, Account, Visitor, Visitors
 
 UPLOAD_PATH = "/_stcore/upload_file/"
-HEALTH_PATH = "/healthz"
+HEALTH_PATHS = ("/healthz", "/readyz")
 MAX_MESSAGE_BYTES = 6 * MEGABYTE
 """The widgets of one page; a step may have 4 MiB of text."""
 MAX_VALUE_CHARACTERS = 500_000
@@ -77,7 +77,7 @@ class BudgetMiddleware:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle what the visitor's budget allows, when it allows it."""
-        if scope["type"] not in ("http", "websocket") or scope["path"] == HEALTH_PATH:
+        if scope["type"] not in ("http", "websocket") or scope["path"] in HEALTH_PATHS:
             await self._app(scope, receive, send)
             return
         visitor = self._visitors.identify(HTTPConnection(scope))

@@ -207,9 +207,9 @@ class Visitor:
 class Visitors:
     """The accounts of all visitors of this process, and the cookies by which they are known."""
 
-    def __init__(self, *, trusts_proxy: bool) -> None:
+    def __init__(self, key: bytes, *, trusts_proxy: bool) -> None:
         self._trusts_proxy = trusts_proxy
-        self._key = secrets.token_bytes(32)
+        self._key = key
         self._own: OrderedDict[str, Account] = OrderedDict()
         self._addresses: OrderedDict[str, Account] = OrderedDict()
 

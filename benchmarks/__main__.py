@@ -11,6 +11,7 @@ from typing import Any
 
 MODULES = (
     "store_scale",
+    "moving",
     "query_writing",
     "reading",
     "load",

@@ -1,4 +1,7 @@
-"""Annotators against one server, each committing a step every few seconds for a minute: 50, then 200."""
+"""Annotators, each committing a step every few seconds for a minute: 50, then 200, against one process on SQLite.
+
+Then 200 against several processes on PostgreSQL, behind the proxy of compose.yaml.
+"""
 
 import os
 import random
@@ -7,18 +10,24 @@ import subprocess
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from showhow.benchmarks.servers import SHOWHOW_COMMAND, AppServer, run_app_server, server_environment
 from showhow.db.database import Database
+from showhow.db.people import users
+from showhow.db.storage.move import move_database
 from showhow.db.traces.traces import iterate_traces
-from tests.browser.session import BrowserSession, SessionError, open_session
+from tests.browser.session import BrowserSession, SessionError, confirm_name, open_session
+from tests.servers.haproxy import run_haproxy
+from tests.servers.postgresql import PostgresqlServer
 
 DURATION_SECONDS = 60.0
-LOADS = ((50, 5.0), (200, 20.0))
-"""Annotators at once, and seconds from one step of a person to the next; both make ten steps a second."""
+PROCESSES = max(2, min(4, os.cpu_count() or 2))
+LOADS = ((50, 5.0, 1), (200, 20.0, 1), (200, 5.0, PROCESSES))
+"""Annotators at once, seconds from one step of a person to the next, and processes; 10, 10 and 40 steps a second."""
 PROJECT_NAME = "Fictional people"
 
 
@@ -29,6 +38,7 @@ class SimulatedAnnotator:
     name: str
     url: str
     interval: float
+    cookie: str = ""
     thoughts: list[str] = field(default_factory=list)
     seconds: list[float] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
@@ -40,8 +50,9 @@ class SimulatedAnnotator:
         all at once.
         """
         moment = random.Random(self.name).random() * self.interval  # noqa: S311 - spreads the load, not used as a secret
+        parameters = {"you": self.name, "project": PROJECT_NAME}
         try:
-            with open_session(self.url, "", {"you": self.name, "project": PROJECT_NAME}, seconds=300) as page:
+            with open_session(self.url, "", parameters, cookie=self.cookie, seconds=300) as page:
                 all_opened.wait()
                 opened = time.monotonic()
                 while moment < DURATION_SECONDS:
@@ -65,16 +76,48 @@ class SimulatedAnnotator:
         self.thoughts.append(text)
 
 
+@dataclass(frozen=True, slots=True)
+class LoadedServers:
+    """Where the annotators go, the processes that serve them, and their database."""
+
+    url: str
+    processes: list[AppServer]
+    database_url: str
+
+
 def run_benchmark(home: Path, _data: Path | None) -> Iterator[dict[str, Any]]:
     """Commit latency under load, number of errors, and whether each step was stored exactly once."""
-    for count, interval in LOADS:
-        folder = home / str(count)
+    for count, interval, processes in LOADS:
+        folder = home / f"{count} at {processes}"
         folder.mkdir()
         subprocess.run([SHOWHOW_COMMAND, "setup"], env=server_environment(folder), check=True, capture_output=True)  # noqa: S603 - our own
-        with run_app_server(folder) as server:
-            people = [SimulatedAnnotator(f"annotator {number}", server.url, interval) for number in range(count)]
+        names = [f"annotator {number}" for number in range(count)]
+        with ExitStack() as running:
+            servers = _run_servers(running, folder, processes, names)
+            people = [
+                SimulatedAnnotator(name, servers.url, interval, confirm_name(folder, name) if processes > 1 else "")
+                for name in names
+            ]
             _run_annotators(people)
-            yield from _load_results(people, server, folder)
+            yield from _load_results(people, servers)
+
+
+def _run_servers(running: ExitStack, home: Path, processes: int, names: list[str]) -> LoadedServers:
+    sqlite = f"sqlite:///{home / 'showhow.db'}"
+    if processes == 1:
+        server = running.enter_context(run_app_server(home))
+        return LoadedServers(server.url, [server], sqlite)
+    postgresql = running.enter_context(PostgresqlServer(durable=True, connections=60 * processes))
+    address = postgresql.create_database("load")
+    with closing(Database(sqlite)) as source, closing(Database(address)) as target:
+        move_database(source, target)
+        with target.begin() as session:
+            for name in names:
+                users.register_user(session, name)
+    environ = {"SHOWHOW_DATABASE_URL": address}
+    started = [running.enter_context(run_app_server(home, environ)) for _ in range(processes)]
+    ports = [int(server.url.rpartition(":")[2]) for server in started]
+    return LoadedServers(running.enter_context(run_haproxy(ports)), started, address)
 
 
 def _run_annotators(people: list[SimulatedAnnotator]) -> None:
@@ -86,11 +129,12 @@ def _run_annotators(people: list[SimulatedAnnotator]) -> None:
         thread.join()
 
 
-def _load_results(people: list[SimulatedAnnotator], server: AppServer, home: Path) -> Iterator[dict[str, Any]]:
+def _load_results(people: list[SimulatedAnnotator], servers: LoadedServers) -> Iterator[dict[str, Any]]:
     size = f"{len(people)} annotators, a step every {people[0].interval:g} s, {DURATION_SECONDS:g} s"
+    size += f", {count} processes" if (count := len(servers.processes)) > 1 else ""
     note = f"load at the end {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores"
     seconds = sorted(second for person in people for second in person.seconds)
-    peak = round(server.peak_mb())
+    peak = round(sum(server.peak_mb() for server in servers.processes))
     latencies = {"p50": statistics.median(seconds), "p95": seconds[int(len(seconds) * 0.95)], "worst": seconds[-1]}
     for name, value in latencies.items():
         yield {
@@ -110,7 +154,7 @@ def _load_results(people: list[SimulatedAnnotator], server: AppServer, home: Pat
         "note": errors[0] if errors else None,
     }
     acknowledged = sorted(thought for person in people for thought in person.thoughts)
-    with Database(f"sqlite:///{home / 'showhow.db'}").read() as session:
+    with Database(servers.database_url).read() as session:
         # Setup adds traces of its own.
         recorded = (record for record in iterate_traces(session) if record.author in {person.name for person in people})
         stored = sorted(step.thought for record in recorded for step in record.steps)

@@ -15,10 +15,11 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import httpx
@@ -166,16 +167,17 @@ def server_environment(home: Path) -> dict[str, str]:
 
 
 @contextmanager
-def run_app_server(home: Path) -> Iterator[AppServer]:
-    """Run a server for this home on a free port."""
+def run_app_server(home: Path, environ: Mapping[str, str] = MappingProxyType({})) -> Iterator[AppServer]:
+    """Run a server for this home on a free port, with these variables too."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     url = f"http://127.0.0.1:{port}"
     started = time.perf_counter()
-    with (home / "server.log").open("wb") as log:
+    with (home / "server.log").open("ab") as log:
         command = [str(SHOWHOW_COMMAND), "run", "--port", str(port)]
-        process = subprocess.Popen(command, env=server_environment(home), stdout=log, stderr=log, cwd=home)  # noqa: S603 - our own
+        env = {**server_environment(home), **environ}
+        process = subprocess.Popen(command, env=env, stdout=log, stderr=log, cwd=home)  # noqa: S603 - our own
     try:
         _wait_until_ready(url, process, started)
         yield AppServer(url, process.pid)

@@ -15,7 +15,7 @@ from copy import copy
 from pathlib import Path
 from typing import Any, Protocol
 
-from sqlalchemy import URL, Engine, create_engine, event, make_url
+from sqlalchemy import URL, Engine, create_engine, event, make_url, text
 from sqlalchemy.exc import (
     ArgumentError,
     DBAPIError,
@@ -34,6 +34,8 @@ from showhow.db.types import UnstorableValue, dump_json, set_redactor
 from showhow.guard.redaction import NOTHING_SECRET, Redactor
 
 BUSY_TIMEOUT_SECONDS = 20
+_SCHEMA_LOCK_SECONDS = 1
+"""How long a migration waits for a lock; all others wait behind it meanwhile."""
 SQLITE_FULL_CODES = {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR}
 SQLITE_DAMAGE_CODES = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 SQLITE_BUSY_CODES = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
@@ -136,15 +138,18 @@ class Database:
         return acting
 
     @contextmanager
-    def begin(self) -> Iterator[Session]:
+    def begin(self, *, changes_schema: bool = False) -> Iterator[Session]:
         """Open a write transaction: after the block it is on disk as a whole, or undone and a StoreError is raised.
 
-        Conflict before the block if the person who acts may change nothing.
+        Conflict before the block if the person who acts may change nothing. One that changes the schema waits until no
+        other is open, a second at most (`is_lock_conflict`), and the others wait for it.
         """
         with translate_errors(), self._write_slot():
             _refuse_changed_files(self._sqlite_files)
             self._renew_redactor()
             with Session(self.engine, expire_on_commit=False, info=self._session_info) as session, session.begin():
+                if not self.is_sqlite:
+                    _pass_gate(session, changes_schema=changes_schema)
                 if self.actor is not None:
                     self.actor.admit(session)
                 yield session
@@ -187,6 +192,17 @@ class Database:
             yield
         finally:
             self._write_lock.release()
+
+
+_GATE_ADVISORY_LOCK = 7_203_003
+
+
+def _pass_gate(session: Session, *, changes_schema: bool) -> None:
+    """Have write transactions of PostgreSQL and a migration wait for each other before they have any other lock."""
+    if changes_schema:
+        session.execute(text(f"SET LOCAL lock_timeout = '{_SCHEMA_LOCK_SECONDS}s'"))
+    shared = "" if changes_schema else "_shared"
+    session.execute(text(f"SELECT pg_advisory_xact_lock{shared}({_GATE_ADVISORY_LOCK})"))
 
 
 class _JsonWriter:
@@ -373,6 +389,11 @@ def _translate_driver_error(error: DBAPIError) -> StoreError:
     return StoreUnavailable(
         f"the database does not respond ({message}); check that it exists and is not damaged, then try again"
     )
+
+
+def is_lock_conflict(error: StoreError) -> bool:
+    """Whether PostgreSQL gave up waiting for a lock of another transaction, or ended this one to solve a deadlock."""
+    return getattr(getattr(error.__cause__, "orig", None), "sqlstate", None) in ("55P03", "40P01")
 
 
 def _busy_error(message: str) -> StoreUnavailable:

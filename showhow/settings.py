@@ -32,7 +32,7 @@ LINKED_LOGINS = (PASSWORD_LOGIN, OIDC_LOGIN)
 """Those to which people are invited by links."""
 MIN_LOGIN_SECRET_CHARACTERS = 16
 DEFAULT_URL = "http://127.0.0.1:8501"
-_LIBPQ_PASSWORD = "PGPASSWORD"  # noqa: S105 - a name
+LIBPQ_PASSWORD = "PGPASSWORD"  # noqa: S105 - a name
 
 
 class SettingsError(Exception):
@@ -118,7 +118,7 @@ class Settings:
         home = Path(values.get("SHOWHOW_HOME") or user_data_path("showhow", appauthor=False)).expanduser().resolve()
         return cls(
             home=home,
-            database_url=_add_password(values.get("SHOWHOW_DATABASE_URL"), values.get(_LIBPQ_PASSWORD))
+            database_url=add_password(values.get("SHOWHOW_DATABASE_URL"), values.get(LIBPQ_PASSWORD))
             or f"sqlite:///{home / 'showhow.db'}",
             encoder=values.get("SHOWHOW_ENCODER") or DEFAULT_ENCODER,
             model=values.get("SHOWHOW_MODEL"),
@@ -177,7 +177,7 @@ class Settings:
         return [*own, *(folder / ".env" for folder in folders)]
 
 
-def _add_password(url: str | None, password: str | None) -> str | None:
+def add_password(url: str | None, password: str | None) -> str | None:
     """The URL with the password of libpq's variable, which is taken out of the environment, unless it has its own."""
     if not url or not password or not url.startswith("postgresql"):
         return url

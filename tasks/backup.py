@@ -9,11 +9,12 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import NamedTuple
 
 from filelock import FileLock, Timeout
 
@@ -39,6 +40,23 @@ class MakeBackup:
     """Where the database and the worlds are copied to."""
 
     folder: Path = option(help="A new folder, or that of an earlier backup, which is replaced.", is_argument=True)
+    keep_daily: int = option(
+        0,
+        "Make a folder of its own in FOLDER, and keep the last one of each of so many days.",
+        minimum=0,
+        maximum=10_000,
+    )
+    keep_weekly: int = option(
+        0, "Likewise, keep the last one of each of so many weeks; the others are removed.", minimum=0, maximum=10_000
+    )
+
+
+class MadeBackup(NamedTuple):
+    """A backup, and the folders of earlier ones that were removed for it."""
+
+    folder: Path
+    manifest: BackupManifest
+    removed: list[Path]
 
 
 @contextmanager
@@ -48,18 +66,65 @@ def open_database(services: Services) -> Iterator[Database]:
         yield database
 
 
-def back_up(services: Services, request: MakeBackup) -> BackupManifest:
-    """Copy the database and the worlds into the folder; the server may keep running."""
+def back_up(services: Services, request: MakeBackup) -> MadeBackup:
+    """Copy the database and the worlds into the folder, or into a new one in it; the server may keep running."""
     require_role(services, ADMIN)
-    folder, worlds_folder = request.folder, services.settings.worlds_folder
+    if not request.keep_daily and not request.keep_weekly:
+        return MadeBackup(request.folder, _back_up_into(services, request.folder), [])
+    with _lock_folder(request.folder):
+        former = _list_complete(request.folder)
+        folder = request.folder / f"{datetime.now(UTC):{_MOMENT}}"
+        manifest = _back_up_into(services, folder, former[-1] if former else None)
+        kept = choose_kept([*former, folder], request.keep_daily, request.keep_weekly)
+        # Also what killed backups left: none of them is at work while the lock is held.
+        removed = sorted(path for path in request.folder.iterdir() if _is_backup_name(path.name) and path not in kept)
+        for path in removed:
+            shutil.rmtree(path)
+    return MadeBackup(folder, manifest, removed)
+
+
+_MOMENT = "%Y-%m-%dT%H%M%SZ"
+
+
+def choose_kept(folders: Sequence[Path], daily: int, weekly: int) -> set[Path]:
+    """Of backups that are named by their moments: the newest, and the last of so many days and of so many weeks."""
+    days: dict[str, Path] = {}
+    weeks: dict[tuple[int, int], Path] = {}
+    for folder in sorted(folders, reverse=True):
+        moment = datetime.strptime(folder.name, _MOMENT).replace(tzinfo=UTC)
+        days.setdefault(f"{moment:%Y-%m-%d}", folder)
+        weeks.setdefault(moment.isocalendar()[:2], folder)
+    return {max(folders), *[*days.values()][:daily], *[*weeks.values()][:weekly]}
+
+
+def _list_complete(folder: Path) -> list[Path]:
+    """The backups in the folder, the oldest first."""
+    return sorted(path for path in folder.iterdir() if _is_backup_name(path.name) and (path / MANIFEST_FILE).exists())
+
+
+def _is_backup_name(name: str) -> bool:
+    try:
+        return f"{datetime.strptime(name, _MOMENT).replace(tzinfo=UTC):{_MOMENT}}" == name
+    except ValueError:
+        return False
+
+
+def _back_up_into(services: Services, folder: Path, linked: Path | None = None) -> BackupManifest:
+    """Back up into one folder; worlds that the backup `linked` has share their files with it, and take no room."""
+    worlds_folder = services.settings.worlds_folder
     with _lock_folder(folder):
         former = BackupManifest.read(folder) if (folder / MANIFEST_FILE).exists() else None
         _remove_unlisted(folder, former)
-        known_worlds = {(world.name, world.hash): world for world in former.worlds} if former and former.worlds else {}
+        known_worlds = _worlds_by_content(former)
+        linked_worlds = _worlds_by_content(BackupManifest.read(linked)) if linked else {}
         worlds = []
         for name in list_world_names(worlds_folder):
             content_hash = read_content_hash(worlds_folder, name)
             known = known_worlds.get((name, content_hash)) if content_hash else None
+            if known is None and linked is not None and content_hash:
+                known = linked_worlds.get((name, content_hash))
+                if known is not None:
+                    _link_files(linked / WORLDS_FOLDER / known.folder, folder / WORLDS_FOLDER / known.folder)
             worlds.append(known or _back_up_world(worlds_folder, name, content_hash, folder))
         made = datetime.now(UTC)
         with open_database(services) as database:
@@ -77,6 +142,25 @@ def back_up(services: Services, request: MakeBackup) -> BackupManifest:
             stream.write(json.dumps(manifest.model_dump(), ensure_ascii=False, indent=1).encode())
         _remove_unlisted(folder, manifest)
     return manifest
+
+
+def _worlds_by_content(manifest: BackupManifest | None) -> dict[tuple[str, str | None], BackedUpWorld]:
+    return {(world.name, world.hash): world for world in manifest.worlds} if manifest else {}
+
+
+def _link_files(source: Path, target: Path) -> None:
+    try:
+        shutil.copytree(source, target, copy_function=_link_or_copy)
+    except OSError as error:
+        raise TaskError(f"{target} cannot be written ({error.strerror}); name another folder") from error
+
+
+def _link_or_copy(source: str, target: str) -> None:
+    try:
+        os.link(source, target)
+    except OSError:
+        # A file system without links.
+        shutil.copyfile(source, target)
 
 
 @contextmanager

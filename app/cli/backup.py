@@ -36,9 +36,11 @@ _MAX_NOTE_BYTES = 10_000
 @draw_options
 def backup(request: MakeBackup, *, as_json: AsJson = False) -> None:
     """Copy the database and the worlds into a folder; the server may keep running."""
-    manifest = back_up(current_services(), request)
-    value = {"folder": str(request.folder), **manifest.model_dump()}
-    emit(value, f"backed up the database and {len(manifest.worlds)} worlds to {request.folder}", as_json=as_json)
+    folder, manifest, removed = back_up(current_services(), request)
+    value = {"folder": str(folder), **manifest.model_dump(), "removed": [str(path) for path in removed]}
+    lines = [f"backed up the database and {len(manifest.worlds)} worlds to {folder}"]
+    lines += [f"removed the earlier backup {path}" for path in removed]
+    emit(value, "\n".join(lines), as_json=as_json)
 
 
 def restore(

@@ -1,5 +1,7 @@
-"""`showhow db upgrade | check | redact | purge | backup FILE | restore FILE`."""
+"""`showhow db upgrade | check | redact | purge | backup FILE | restore FILE | move TARGET`."""
 
+from contextlib import closing
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -8,17 +10,20 @@ import typer
 from showhow.app.cli.output import AsJson, CommandError, emit
 from showhow.app.removals import purge as purge_removals
 from showhow.app.services import current_services
+from showhow.db.database import Database
 from showhow.db.questions.projects import list_world_hashes
 from showhow.db.storage.backup import back_up_database
+from showhow.db.storage.move import move_database
 from showhow.db.storage.prepared_database import RestoredDatabase
 from showhow.db.storage.restore import restore_database
 from showhow.db.storage.schema import check_database, current_revision
 from showhow.db.storage.schema import upgrade as upgrade_schema
 from showhow.db.storage.stored_secrets import remove_secrets
+from showhow.settings import LIBPQ_PASSWORD, add_password
 from showhow.tasks.backup import open_database
 from showhow.worlds.folder import list_world_names
 
-app = typer.Typer(no_args_is_help=True, help="Upgrade, check, back up and restore the database.")
+app = typer.Typer(no_args_is_help=True, help="Upgrade, check, back up, restore and move the database.")
 
 
 @app.command()
@@ -85,6 +90,24 @@ def restore_file(
     with open_database(current_services()) as database:
         report = report_restore(restore_database(database, file))
     emit(report, format_restore(file, report), as_json=as_json)
+
+
+@app.command()
+def move(
+    target: Annotated[str, typer.Argument(help="The address of an empty database: sqlite:///FILE or postgresql://...")],
+    *,
+    as_json: AsJson = False,
+) -> None:
+    """Copy every row into an empty database of another kind, and compare both; the former one stays as it is."""
+    services = current_services()
+    address = add_password(target, services.environ.get(LIBPQ_PASSWORD)) or target
+    with open_database(services) as source, closing(Database(address)) as empty:
+        moved = move_database(source, empty)
+        shown = empty.url.set(drivername=empty.url.get_backend_name()).render_as_string()
+    lines = [f"moved {moved.rows:,} rows of {len(moved.tables)} tables to {shown}; their digests are equal in both"]
+    lines += [*moved.findings, "to work with it, set SHOWHOW_DATABASE_URL to its address and start Showhow again"]
+    tables = {name: asdict(contents) for name, contents in moved.tables.items()}
+    emit({"target": shown, "tables": tables, "findings": moved.findings}, "\n".join(lines), as_json=as_json)
 
 
 def report_restore(restored: RestoredDatabase) -> dict[str, Any]:

@@ -52,7 +52,7 @@ class DraftPage:
 
     @property
     def url(self) -> str:
-        """The signed URL to which the page posts; valid as long as this process."""
+        """The signed URL to which the page posts; valid in every process of the home."""
         return f"/drafts/{self.opened.id}?{urlencode({**self._parameters, 'token': self._token})}"
 
     @property
@@ -81,7 +81,7 @@ class DraftPage:
 
     @classmethod
     def of_request(cls, request: Request) -> "DraftPage | None":
-        """Read the page from the URL of a request; None if this process has not signed the URL."""
+        """Read the page from the URL of a request; None if no process of this home has signed the URL."""
         query = request.query_params
         try:
             opened = OpenedTrace(

@@ -11,11 +11,6 @@ Pages take their services from here, so that the store knows whose changes it is
 
 import getpass
 import hmac
-import os
-import secrets
-import tempfile
-from contextlib import suppress
-from functools import cache
 from pathlib import Path
 from urllib.parse import urlencode
 from uuid import UUID
@@ -23,6 +18,7 @@ from uuid import UUID
 import streamlit as st
 import streamlit.runtime
 
+from showhow.app.home_secret import read_secret
 from showhow.app.login import COOKIE, INVITATION_PATH, PERSON_MARK, read_person_mark
 from showhow.app.origin import LOCAL_MARK, LOCAL_TOKEN
 from showhow.app.services import current_services
@@ -37,9 +33,6 @@ from showhow.runs.services import Services
 from showhow.settings import LINKED_LOGINS
 
 COOKIE_PREFIX = "showhow_you_"
-SECRET_FILE = "cookie_secret"  # noqa: S105 - the name of a file
-"""The file of the home with the secret that signs cookies, which only its owner reads."""
-_SECRET_BYTES = 32
 VISITOR = "a visitor"
 """What pages call a person who comes from elsewhere and gives no name."""
 
@@ -240,24 +233,7 @@ def confirmation_cookies(home: Path, name: str) -> dict[str, str]:
 
 def sign_name(home: Path, name: str) -> str:
     """The value of the confirmation cookie, which nobody can write who has not confirmed to be this person."""
-    return hmac.digest(_cookie_secret(home), name.encode(errors="replace"), "sha256").hex()
-
-
-@cache
-def _cookie_secret(home: Path) -> bytes:
-    """The secret of this home, made by the first process that needs it."""
-    path = home / SECRET_FILE
-    try:
-        # The file appears complete, and readable by its owner only.
-        with tempfile.NamedTemporaryFile(dir=home) as made, suppress(FileExistsError):
-            made.write(secrets.token_bytes(_SECRET_BYTES))
-            made.flush()
-            os.link(made.name, path)
-        secret = path.read_bytes()
-    except OSError:
-        secret = b""
-    # Without a usable file, browsers are asked again after each start of the server.
-    return secret if len(secret) >= _SECRET_BYTES else secrets.token_bytes(_SECRET_BYTES)
+    return hmac.digest(read_secret(home), name.encode(errors="replace"), "sha256").hex()
 
 
 def is_confirmed(services: Services, name: str) -> bool:

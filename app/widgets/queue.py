@@ -4,7 +4,6 @@ Opening a question stores nothing: its author's first act begins the trace.
 """
 
 import hmac
-import secrets
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Collection
@@ -18,6 +17,8 @@ from uuid import UUID
 
 import streamlit as st
 
+from showhow.app.home_secret import derive_key
+from showhow.app.services import current_services
 from showhow.app.widgets.page_layout import (
     escape_markdown,
 )
@@ -36,20 +37,13 @@ CHOSEN_PROJECT = "chosen_project"
 """The key of the name and the id of the project that was chosen last in this session."""
 
 
-@cache
 def signing_key() -> bytes:
-    """The secret of this process, from which tokens and the ids of new traces are derived."""
-    return secrets.token_bytes(32)
-
-
-@cache
-def discarded_traces() -> set[UUID]:
-    """The ids of traces that were discarded since this process began: what pages remember of one is not used again."""
-    return set()
+    """The key, the same in all processes of the home, from which tokens and the ids of new traces are derived."""
+    return derive_key(current_services().settings.home, "drafts")
 
 
 def derive_id(text: str) -> UUID:
-    """An id that this process derives from the text."""
+    """An id that every process of the home derives from the text."""
     return UUID(bytes=hmac.digest(signing_key(), text.encode(), "sha256")[:16], version=4)
 
 
@@ -66,11 +60,13 @@ class OpenedTrace:
 
     @classmethod
     def of_question(
-        cls, question_id: UUID, person: str, opened_at: datetime, *, is_chosen: bool = False
+        cls, database: Database, question_id: UUID, person: str, opened_at: datetime, *, is_chosen: bool = False
     ) -> "OpenedTrace":
         """The trace that the person will begin; its id is the same in all tabs, so that they notice each other."""
         ids = (derive_id(f"{question_id} {person} {number}") for number in count())
-        trace_id = next(id_ for id_ in ids if id_ not in discarded_traces())
+        with database.read() as session:
+            # What pages remember of a discarded trace is not used again.
+            trace_id = next(id_ for id_ in ids if not traces.is_removed(session, id_))
         return cls(trace_id, person, question_id, opened_at, is_chosen)
 
     def load(self, database: Database) -> tuple[TraceRecord, User]:
@@ -222,7 +218,7 @@ def _open_chosen_question(database: Database, question_id: UUID, person: User) -
         st.query_params["trace"] = str(trace.id)
         clear_url_parameters("question")
         return OpenedTrace(trace.id, person.name)
-    opened = OpenedTrace.of_question(question_id, person.name, _opening_time(question_id), is_chosen=True)
+    opened = OpenedTrace.of_question(database, question_id, person.name, _opening_time(question_id), is_chosen=True)
     opened.load(database)
     return opened
 
@@ -243,7 +239,7 @@ def _next_trace(services: Services, project: Project, person: User) -> OpenedTra
     question = _next_question(services.database, project, person)
     if question is None:
         return None
-    return OpenedTrace.of_question(question.id, person.name, _opening_time(question.id))
+    return OpenedTrace.of_question(services.database, question.id, person.name, _opening_time(question.id))
 
 
 def _next_question(database: Database, project: Project, person: User) -> Question | None:

@@ -181,9 +181,14 @@ def collect_asked_questions(session: Session, asked: Project) -> Project:
     return stored
 
 
+def list_project_worlds(session: Session) -> list[str]:
+    """List the worlds of all projects."""
+    return list(session.scalars(select(Project.world).distinct().order_by(Project.world)))
+
+
 def list_world_hashes(session: Session) -> dict[str, str | None]:
     """List the worlds of all projects, each with the content hash that the latest run over it recorded."""
-    worlds: dict[str, str | None] = dict.fromkeys(session.scalars(select(Project.world).order_by(Project.world)))
+    worlds: dict[str, str | None] = dict.fromkeys(list_project_worlds(session))
     content_hash = Run.spec["world_hash"].as_string()
     recorded = select(Run.world, content_hash).where(content_hash.is_not(None), Run.world.in_(worlds))
     latest_last = recorded.group_by(Run.world, content_hash).order_by(func.max(Run.started_at))

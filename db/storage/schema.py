@@ -1,6 +1,7 @@
 """The schema of the database: upgrade and downgrade by migrations, and the checks of a database."""
 
 import sqlite3
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from functools import cache
@@ -13,11 +14,11 @@ from alembic.config import Config
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from alembic.util import CommandError
-from sqlalchemy import Connection, create_engine, func, select, text
+from sqlalchemy import Connection, create_engine, func, inspect, select, text
 from sqlalchemy.orm import Session
 
 from showhow.db import rate_limits  # noqa: F401 - so that their tables and indexes are known
-from showhow.db.database import Database, StoreError, StoreUnavailable, translate_errors
+from showhow.db.database import Database, StoreError, StoreUnavailable, is_lock_conflict, translate_errors
 from showhow.db.models import Question, Step, Trace
 from showhow.db.people import logins  # noqa: F401 - so that their tables and indexes are known
 from showhow.db.questions import guideline_pictures, question_list  # noqa: F401 - so that their tables and indexes are known
@@ -40,6 +41,7 @@ from showhow.db.storage.foreign_objects import (
 from showhow.db.storage.stored_secrets import find_secrets
 from showhow.db.storage.stored_values import find_invalid_values
 from showhow.db.traces import libraries, model_calls, recording, unsent_questions  # noqa: F401 - so that their tables and indexes are known
+from showhow.db.types import Base
 
 
 class SchemaDigest(NamedTuple):
@@ -84,6 +86,19 @@ def require_known_revision(revision: str | None) -> None:
         )
 
 
+def require_current_revision(database: Database) -> None:
+    """StoreUnavailable unless the database has the schema of this version."""
+    revision = current_revision(database)
+    if revision != SQLITE_AT_HEAD.revision:
+        raise StoreUnavailable(describe_other_revision(revision))
+
+
+def describe_other_revision(revision: str | None) -> str:
+    """A sentence about a database that has not the schema of this version."""
+    remedy = "run `showhow db upgrade`" if is_known_revision(revision) else "update the program"
+    return f"the database is at revision {revision or 'none'}, the program at {SQLITE_AT_HEAD.revision}; {remedy}"
+
+
 def is_known_revision(revision: str | None) -> bool:
     """Whether the migrations of this version can upgrade from that revision; None is an empty database."""
     return revision is None or revision in {script.revision for script in _script_directory().walk_revisions()}
@@ -94,13 +109,34 @@ def upgrade(database: Database, to: str = "head") -> bool:
 
     StoreUnavailable, and nothing has run, if the database has objects that Showhow did not make.
     """
-    current = _refuse_foreign_objects(database)
+    current = require_sound_schema(database)
     if current == (SQLITE_AT_HEAD.revision if to == "head" else to):
         return False
-    # One write transaction: if two programs start at once, the second waits and has nothing to upgrade.
-    with database.begin() as session:
-        apply_migrations(session.connection(), to)
+    for pause in (*_PAUSES, None):
+        try:
+            # One write transaction: if two programs start at once, the second waits and has nothing to upgrade.
+            with database.begin(changes_schema=True) as session:
+                _lock_tables(session.connection())
+                apply_migrations(session.connection(), to)
+        except StoreUnavailable as error:
+            if pause is None or not is_lock_conflict(error):
+                raise
+            time.sleep(pause)
+        else:
+            break
     return True
+
+
+_PAUSES = (0.5,) * 20 + (2.0,) * 60
+"""Between the tries of an upgrade; with the waits for locks, it is tried for about three minutes."""
+
+
+def _lock_tables(connection: Connection) -> None:
+    """Take all tables from those who only read on PostgreSQL, before any work that would have to be done again."""
+    names = sorted({*Base.metadata.tables}.intersection(inspect(connection).get_table_names()))
+    if names and connection.dialect.name != "sqlite":
+        listed = ", ".join(f'"{name}"' for name in names)
+        connection.execute(text(f"LOCK TABLE {listed} IN ACCESS EXCLUSIVE MODE"))
 
 
 def apply_migrations(connection: Connection, to: str) -> None:
@@ -113,7 +149,7 @@ def apply_migrations(connection: Connection, to: str) -> None:
 _MIGRATION_LOCK = Lock()
 
 
-def _refuse_foreign_objects(database: Database) -> str | None:
+def require_sound_schema(database: Database) -> str | None:
     """Return the revision; StoreUnavailable if it is unknown, or if something in the database acts otherwise than ours.
 
     On PostgreSQL, other programs may have tables beside ours; what acts of itself is refused.
@@ -187,7 +223,7 @@ def _describe_foreign(foreign: Sequence[str]) -> str:
 
 def downgrade(database: Database, to: str) -> None:
     """Downgrade the database to an older revision; data of newer columns and tables are lost."""
-    with database.begin() as session:
+    with database.begin(changes_schema=True) as session:
         command.downgrade(_alembic_config(session.connection()), to)
 
 
@@ -232,9 +268,7 @@ def check_rules(database: Database) -> list[str]:
         if revision == latest_revision():
             problems += [*_find_position_gaps(session), *_find_miscounted_questions(session)]
         else:
-            remedy = "run `showhow db upgrade`" if is_known_revision(revision) else "update the program"
-            revisions = f"the database is at revision {revision or 'none'}, the program at {latest_revision()}"
-            problems.append(f"{revisions}; {remedy}")
+            problems.append(describe_other_revision(revision))
     return problems
 
 

@@ -260,6 +260,12 @@ def has_trace(session: Session, trace_id: UUID) -> bool:
     return session.scalar(stored, execution_options=WITH_REMOVED) is not None
 
 
+def is_removed(session: Session, trace_id: UUID) -> bool:
+    """Whether the trace is archived or deleted, and still stored."""
+    stored = select(Trace.id).where(Trace.id == trace_id, Trace.removal_id.is_not(None))
+    return session.scalar(stored, execution_options=WITH_REMOVED) is not None
+
+
 def delete_traces(session: Session, ids: Collection[UUID]) -> None:
     """Delete the traces with all that belongs to them; calls of models stay, for what they cost."""
     session.execute(update(ModelCall).where(ModelCall.trace_id.in_(ids)).values(trace_id=None, step_id=None))

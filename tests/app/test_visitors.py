@@ -21,7 +21,7 @@ def take_cookie(visitors: Visitors, address: str = "192.0.2.1") -> str | None:
 
 
 def test_a_cookie_of_this_server_makes_a_visitor_and_a_forged_one_does_not():
-    visitors = Visitors(trusts_proxy=False)
+    visitors = Visitors(b"key", trusts_proxy=False)
     address = visitors.identify(connection())
     cookie = take_cookie(visitors)
     assert cookie
@@ -30,14 +30,16 @@ def test_a_cookie_of_this_server_makes_a_visitor_and_a_forged_one_does_not():
     assert visitor.own is not address.own
     assert visitor.address is address.address
     assert visitors.identify(connection("192.0.2.2", cookie=cookie)).own is visitor.own
-    others = Visitors(trusts_proxy=False)
+    # Another process of the home knows it, too.
+    assert Visitors(b"key", trusts_proxy=False).identify(connection(cookie=cookie)).key == visitor.key
+    others = Visitors(b"another key", trusts_proxy=False)
     for forged in (cookie[:-1], f"{COOKIE}=x.é", f"{COOKIE}=.", take_cookie(others)):
         assert visitors.identify(connection(cookie=forged or "")).own is address.own
 
 
 @pytest.mark.parametrize(("trusts_proxy", "is_one"), [(False, True), (True, False)])
 def test_a_forwarded_address_counts_only_behind_a_proxy_that_is_named(trusts_proxy: bool, is_one: bool):  # noqa: FBT001
-    visitors = Visitors(trusts_proxy=trusts_proxy)
+    visitors = Visitors(b"key", trusts_proxy=trusts_proxy)
     # uvicorn has put the forwarded address in the place of the connection's.
     first, second = (
         visitors.identify(connection(address, x_forwarded_for=address)) for address in ("198.51.100.1", "198.51.100.2")
@@ -46,7 +48,7 @@ def test_a_forwarded_address_counts_only_behind_a_proxy_that_is_named(trusts_pro
 
 
 def test_the_addresses_of_one_network_of_ipv6_are_one_address_and_a_mapped_one_is_its_own():
-    visitors = Visitors(trusts_proxy=False)
+    visitors = Visitors(b"key", trusts_proxy=False)
     first, second, other = (
         visitors.identify(connection(address)).own for address in ("2001:db8::1", "2001:db8::2:2", "2001:db8:0:1::1")
     )
@@ -56,7 +58,7 @@ def test_the_addresses_of_one_network_of_ipv6_are_one_address_and_a_mapped_one_i
 
 
 def test_a_team_behind_a_proxy_gets_cookies_and_a_client_that_throws_them_away_soon_gets_none():
-    visitors = Visitors(trusts_proxy=False)
+    visitors = Visitors(b"key", trusts_proxy=False)
     assert ADDRESS_LIMITS.cookies
     issued = [take_cookie(visitors) for _ in range(100)]
     assert all(issued[:40])
@@ -92,7 +94,7 @@ async def let_in(queue: RunQueue, seats: list[Seat]) -> list[Seat]:
 
 def test_a_visitor_computes_a_few_runs_at_once_and_who_computed_least_is_next():
     async def scenario() -> None:
-        visitors, queue = Visitors(trusts_proxy=False), RunQueue()
+        visitors, queue = Visitors(b"key", trusts_proxy=False), RunQueue()
         busy, idle, quiet = seats_of(visitors, 3)
         of_busy = [busy, Seat(busy.visitor), Seat(busy.visitor)]
         assert await let_in(queue, of_busy) == of_busy[:VISITOR_COMPUTING]
@@ -112,7 +114,7 @@ def test_a_visitor_computes_a_few_runs_at_once_and_who_computed_least_is_next():
 
 def test_a_quiet_visitor_waits_only_shortly_for_long_runs_and_a_busy_one_waits_on():
     async def scenario() -> None:
-        visitors, queue = Visitors(trusts_proxy=False), RunQueue()
+        visitors, queue = Visitors(b"key", trusts_proxy=False), RunQueue()
         *long, quiet, busy = seats_of(visitors, COMPUTING + 2)
         for seat in long:
             queue.begin(seat)
@@ -130,7 +132,7 @@ def test_a_page_that_was_busy_long_ago_waits_no_longer_than_another_of_its_visit
     monkeypatch.setattr("showhow.app.visitors.CPU_HALF_LIFE", 1e-4)
 
     async def scenario() -> None:
-        (first,) = seats_of(Visitors(trusts_proxy=False), 1)
+        (first,) = seats_of(Visitors(b"key", trusts_proxy=False), 1)
         queue = RunQueue()
         first.computed.add(60.0)
         running, _ = [queue.begin(Seat(first.visitor)) for _ in range(VISITOR_COMPUTING)]

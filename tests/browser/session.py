@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from types import MappingProxyType
 from typing import Self
 from urllib.parse import urlencode
@@ -13,6 +14,8 @@ from streamlit.proto.WidgetStates_pb2 import WidgetState
 from websockets.exceptions import ConnectionClosed, InvalidHandshake
 from websockets.sync.client import ClientConnection, connect
 from websockets.typing import Subprotocol
+
+from showhow.app.widgets.person import confirmation_cookie, sign_name
 
 MESSAGE_LIMIT_BYTES = 200_000_000
 
@@ -179,3 +182,8 @@ def open_session(
         raise SessionError(f"no session: {type(error).__name__}: {error}") from error
     with connection:
         yield BrowserSession(connection, page, parameters, seconds).rerun(states=states)
+
+
+def confirm_name(home: Path, name: str) -> str:
+    """The cookie of a browser from elsewhere whose user has confirmed to be this person."""
+    return f"{confirmation_cookie(name)}={sign_name(home, name)}"

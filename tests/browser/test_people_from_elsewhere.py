@@ -11,7 +11,8 @@ from playwright.sync_api import Browser, Page, expect
 from websockets.exceptions import InvalidStatus
 from websockets.sync.client import connect
 
-from showhow.app.widgets.person import SECRET_FILE, confirmation_cookie
+from showhow.app.home_secret import SECRET_FILE
+from showhow.app.widgets.person import confirmation_cookie
 from showhow.db.database import Database
 from showhow.db.people import users
 from tests.browser.server import Showhow

@@ -14,7 +14,7 @@ from showhow.app.widgets.dialog_acts import act_in_dialog, forget_outcome, show_
 from showhow.app.widgets.guidelines import show_guidelines
 from showhow.app.widgets.manage import show_manage_button, show_removal_notice
 from showhow.app.widgets.page_layout import escape_html, escape_markdown, format_when
-from showhow.app.widgets.queue import OpenedTrace, current_project, discarded_traces, postpone_trace
+from showhow.app.widgets.queue import OpenedTrace, current_project, postpone_trace
 from showhow.app.widgets.url_state import clear_url_parameters
 from showhow.db.database import Database
 from showhow.db.models import Project, Trace, User
@@ -297,7 +297,6 @@ def _show_entry(  # noqa: PLR0913, PLR0917 - what a row shows, and its acts
 
 def _discard_draft(services: Services, trace: Trace) -> None:
     removals.remove(services, Kind.DRAFT, trace.id)
-    discarded_traces().add(trace.id)
     if st.query_params.get("trace") == str(trace.id):
         clear_url_parameters("trace")
 

@@ -1,14 +1,11 @@
 """The part of the Settings page that lists what was archived and deleted, and restores it."""
 
-from uuid import UUID
-
 import streamlit as st
 
 from showhow.app import removals
 from showhow.app.widgets.dialog_acts import ERRORS
 from showhow.app.widgets.page_layout import escape_markdown, format_sentence, format_when
-from showhow.app.widgets.queue import discarded_traces
-from showhow.db.removal.removal_kinds import KEPT_DAYS, Kind
+from showhow.db.removal.removal_kinds import KEPT_DAYS
 from showhow.db.removal.removals import Removal, format_touched, list_removals, may_restore
 from showhow.db.types import utc_now
 from showhow.runs.services import Services
@@ -70,6 +67,4 @@ def _restore(services: Services, removal: Removal) -> None:
     except ERRORS as error:
         st.session_state[_NOTICE] = format_sentence(str(error))
         return
-    if removal.kind == Kind.DRAFT:
-        discarded_traces().discard(UUID(removal.key))
     st.session_state[_NOTICE] = escape_markdown(f"Restored: {removal.kind} {removal.name}.")

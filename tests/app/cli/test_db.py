@@ -11,10 +11,15 @@ import subprocess
 import sys
 import time
 from contextlib import closing
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
+from showhow.db.database import Database
+from showhow.db.storage.move import digest_table
+from showhow.db.types import Base
+from showhow.tasks.backup import choose_kept
 from showhow.worlds.live.consent import CONSENT_FILE
 from tests.app.cli.in_process import run_in_process
 from tests.browser.server import Showhow
@@ -171,6 +176,56 @@ def test_a_second_backup_to_the_same_folder_copies_only_new_worlds(home: Path, t
     assert run(home, "restore", folder).returncode == 0
     assert projects_of(home) == ["P", "PP"]
     assert sorted(path.name for path in (home / "worlds").iterdir()) == ["v", "w"]
+
+
+def digests(home: Path) -> dict[str, object]:
+    with closing(Database(f"sqlite:///{home / 'showhow.db'}")) as database, database.engine.connect() as connection:
+        return {table.name: digest_table(connection, table) for table in Base.metadata.sorted_tables}
+
+
+def test_nightly_backups_keep_the_last_of_days_and_weeks_and_one_restores_every_row_without_the_others(
+    home: Path, tmp_path: Path
+):
+    folder = tmp_path / "nightly"
+    keep = ["--keep-daily", "2", "--keep-weekly", "2"]
+    assert run(home, "backup", folder, *keep).returncode == 0
+    (first,) = (path for path in folder.iterdir() if path.is_dir())
+    before = digests(home)
+    # As if they had been made in other nights; the last one was killed.
+    for name in ("2026-01-04T020000Z", "2026-01-05T020000Z", "2026-01-06T020000Z", "2026-01-06T030000Z"):
+        shutil.copytree(first, folder / name)
+    shutil.rmtree(first)
+    (folder / "2026-01-06T030000Z" / "backup.json").unlink()
+    import_questions(home, "PP")
+    done = run(home, "backup", folder, *keep, "--json")
+    assert done.returncode == 0, done.stderr
+    made = Path(json.loads(done.stdout)["folder"])
+    # Two days, and two weeks: the last of the week that began on January 5.
+    kept = folder / "2026-01-06T020000Z"
+    assert {path for path in folder.iterdir() if path.is_dir()} == {made, kept}
+    assert len(json.loads(done.stdout)["removed"]) == 3
+    (world,) = (made / "worlds").iterdir()
+    (former,) = (kept / "worlds").iterdir()
+    assert (world / "world.toml").samefile(former / "world.toml")
+    shutil.rmtree(kept)
+    after = digests(home)
+    assert after != before
+    import_questions(home, "PPP")
+    shutil.rmtree(home / "worlds" / "w")
+    assert run(home, "restore", made).returncode == 0
+    assert digests(home) == after
+    assert "Ada built quay 1." in run(home, "world", "article", "w", "Harbour").stdout
+
+
+def test_the_rotation_keeps_seven_days_and_four_weeks_of_a_year_of_nights():
+    nights = [datetime(2026, 1, 1, 2, tzinfo=UTC) + timedelta(days=day) for day in range(365)]
+    kept: list[Path] = []
+    for night in nights:
+        kept = sorted(choose_kept([*kept, Path(f"{night:%Y-%m-%dT%H%M%SZ}")], 7, 4))
+    last = [Path(f"{night:%Y-%m-%dT%H%M%SZ}") for night in nights[-7:]]
+    sundays = [Path(f"{night:%Y-%m-%dT%H%M%SZ}") for night in nights if night.isoweekday() == 7][-3:]
+    assert kept == sorted({*last, *sundays})
+    assert choose_kept(last, 0, 1) == choose_kept(last, 1, 0) == {last[-1]}
 
 
 def test_a_backup_that_is_damaged_or_no_backup_is_refused(home: Path, tmp_path: Path):

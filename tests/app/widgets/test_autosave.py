@@ -20,6 +20,7 @@ from showhow.db.database import Database
 from showhow.db.models import Draft
 from showhow.db.people import users
 from showhow.db.questions import projects
+from showhow.db.removal import removals
 from showhow.db.traces import recording, traces
 from showhow.db.traces.recording import find_draft
 from showhow.db.types import utc_now
@@ -186,7 +187,7 @@ def test_nobody_stores_a_draft_of_the_trace_of_another_person(client: TestClient
 def test_a_first_draft_that_is_posted_while_the_page_loads_makes_its_trace_no_one_elses(
     client: TestClient, scene: Scene
 ):
-    opened = OpenedTrace.of_question(scene.new_question, "ben", utc_now())
+    opened = OpenedTrace.of_question(scene.database, scene.new_question, "ben", utc_now())
     record, same_person = opened.load(scene.database)
     assert record.trace.author_id == same_person.id
     assert client.post(DraftPage(opened, 1, is_local=True).url, json={"fields": {"thought": "new"}}).status_code == 200
@@ -194,11 +195,26 @@ def test_a_first_draft_that_is_posted_while_the_page_loads_makes_its_trace_no_on
     assert record.trace.author_id == stored_person.id
 
 
+def test_a_question_whose_draft_was_discarded_is_begun_with_a_new_trace_in_every_process(
+    client: TestClient, scene: Scene
+):
+    first = OpenedTrace.of_question(scene.database, scene.new_question, "ada", utc_now())
+    assert client.post(DraftPage(first, 1, is_local=True).url, json={"fields": {"thought": "x"}}).status_code == 200
+    with scene.database.begin() as session:
+        removal = removals.remove(session, removals.Kind.DRAFT, first.id)
+    again = OpenedTrace.of_question(scene.database, scene.new_question, "ada", utc_now())
+    assert again.id != first.id
+    assert client.post(DraftPage(again, 2, is_local=True).url, json={"fields": {"thought": "y"}}).status_code == 200
+    with scene.database.begin() as session:
+        removals.restore(session, removal.id)
+    assert OpenedTrace.of_question(scene.database, scene.new_question, "ada", utc_now()).id == first.id
+
+
 def test_the_first_draft_of_a_new_trace_begins_it(client: TestClient, scene: Scene):
     opened_at = utc_now() - timedelta(minutes=2)
-    opened = OpenedTrace.of_question(scene.new_question, "ben", opened_at)
-    assert OpenedTrace.of_question(scene.new_question, "ben", utc_now()).id == opened.id
-    assert OpenedTrace.of_question(scene.new_question, "cleo", opened_at).id != opened.id
+    opened = OpenedTrace.of_question(scene.database, scene.new_question, "ben", opened_at)
+    assert OpenedTrace.of_question(scene.database, scene.new_question, "ben", utc_now()).id == opened.id
+    assert OpenedTrace.of_question(scene.database, scene.new_question, "cleo", opened_at).id != opened.id
     for text in ("Who", "Who is"):
         assert (
             client.post(DraftPage(opened, 1, is_local=True).url, json={"fields": {"thought": text}}).status_code == 200
@@ -211,13 +227,14 @@ def test_the_first_draft_of_a_new_trace_begins_it(client: TestClient, scene: Sce
     assert draft.content["fields"]["thought"] == "Who is"
     # The question is reserved now.
     reply = client.post(
-        DraftPage(OpenedTrace.of_question(scene.new_question, "cleo", opened_at), 2, is_local=True).url, json={}
+        DraftPage(OpenedTrace.of_question(scene.database, scene.new_question, "cleo", opened_at), 2, is_local=True).url,
+        json={},
     )
     assert reply.status_code == 503
     assert "somebody else has begun it" in reply.json()["error"]
     with scene.database.read() as session:
         assert users.find_user(session, "cleo") is None
     # Who chose the question may answer it beside the others.
-    chosen = OpenedTrace.of_question(scene.new_question, "cleo", opened_at, is_chosen=True)
+    chosen = OpenedTrace.of_question(scene.database, scene.new_question, "cleo", opened_at, is_chosen=True)
     assert client.post(DraftPage(chosen, 2, is_local=True).url, json={}).status_code == 200
     assert stored_draft(scene, chosen.id) is not None
