@@ -18,6 +18,8 @@ from rapidfuzz.distance import Levenshtein
 
 from showhow.evaluation.statistics import FloatArray, Interval, jaccard_index
 
+RELIABLE, TENTATIVE = 0.8, 0.667
+"""Alphas from which on data are reliable, and conclusions from them tentative (Krippendorff)."""
 DRAWS = 1_000
 """Bootstrap samples of units."""
 MAX_COMPARED_VALUES = 300
@@ -45,6 +47,11 @@ class Agreement:
     """Of 95 %, by drawing units; None for a single unit, or if alpha is not defined."""
     by_person: Mapping[str, float]
     """The mean distance of a person's values to those of the others."""
+
+
+def read_alpha(alpha: float) -> str:
+    """How an alpha is usually read: reliable, tentative or unreliable."""
+    return "reliable" if alpha >= RELIABLE else "tentative" if alpha >= TENTATIVE else "unreliable"
 
 
 def nominal(_counts: Mapping[Any, int]) -> Distance:

@@ -140,7 +140,10 @@ def make_units(generator, count, agreed, people=3, labels=4):
     """What people say who copy the truth with probability `agreed`, and else draw a label: alpha is agreed squared."""
     truths = generator.integers(labels, size=count)
     return [
-        {f"p{number}": int(truth if generator.random() < agreed else generator.integers(labels)) for number in range(people)}
+        {
+            f"p{number}": int(truth if generator.random() < agreed else generator.integers(labels))
+            for number in range(people)
+        }
         for truth in truths
     ]
 
