@@ -21,7 +21,9 @@ from showhow.db.removal.removal_kinds import Kind
 from showhow.db.removal.renaming import rename_project
 from showhow.db.types import load_json
 from showhow.evaluation.comparison.project_agreement import (
+    FIGURE_GROUPINGS,
     GROUPINGS,
+    format_figure,
     format_figures,
     load_shared_work,
     measure_groups,
@@ -156,7 +158,7 @@ def agreement(
     if measure not in units:
         raise CommandError(f"there is nothing to compare by {measure!r}; choose from {', '.join(units)}")
     overall = {measured: measure_units(measured, parts, measured) for measured, parts in units.items()}
-    groups = {grouping: measure_groups(measure, units[measure], grouping) for grouping in GROUPINGS}
+    groups = {grouping: measure_groups(measure, units[measure], grouping) for grouping in FIGURE_GROUPINGS}
     listed = sort_by_distance(measure, units[measure]) if questions else []
     value = {
         "project": name,
@@ -166,6 +168,9 @@ def agreement(
         "questions": [unit.to_json() | {"distance": distance} for distance, unit in listed],
     }
     lines = [format_figures(entry) for entry in overall.values() if entry is not None]
+    own = overall[measure]
+    lines += ["", f"{measure}: mean distance to the others"]
+    lines += [f"{person:<20} {format_figure(mean)}" for person, mean in own.agreement.by_person.items()] if own else []
     for grouping, entries in groups.items():
         lines += ["", f"{measure} by {GROUPINGS[grouping]}", *map(format_figures, entries)]
     lines += ["", *(f"{distance:.2f}  {unit}" for distance, unit in listed)] if questions else []

@@ -88,6 +88,8 @@ MEASURES: Mapping[str, Measure] = {
 ANSWER_MEASURES = ("answer", "answer_set", "answer_masi")
 PAIR, PERSON, KIND, WEEK = "pair", "person", "kind", "week"
 GROUPINGS = {PAIR: "pair of people", PERSON: "person", KIND: "kind of question", WEEK: "week"}
+FIGURE_GROUPINGS = (PAIR, KIND, WEEK)
+"""Those whose groups have an alpha; a person has the mean distance to the others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,16 +148,32 @@ class GroupAgreement:
         return {"group": self.group or None, **figures, "not_defined": reason, "ac1": self.ac1, "kappa": self.kappa}
 
 
+def format_figure(value: float, digits: int = 3) -> str:
+    """The figure with so many digits; none is minus zero."""
+    return f"{round(value, digits) + 0.0:.{digits}f}"
+
+
 def format_figures(entry: GroupAgreement) -> str:
     """The figures of a group on one line."""
     measured = entry.agreement
-    ends = "" if measured.interval is None else f" [{measured.interval.low:.3f}, {measured.interval.high:.3f}]"
+    ends = (
+        []
+        if measured.interval is None
+        else [format_figure(measured.interval.low), format_figure(measured.interval.high)]
+    )
+    alpha, reading = NOT_DEFINED, NO_VARIATION
+    if measured.alpha is not None:
+        alpha, reading = format_figure(measured.alpha), read_alpha(measured.alpha)
     parts = [
-        f"{entry.group:<20} {NOT_DEFINED if measured.alpha is None else f'{measured.alpha:.3f}{ends}'}",
-        NO_VARIATION if measured.alpha is None else read_alpha(measured.alpha),
+        f"{entry.group:<20} {alpha}{f' [{ends[0]}, {ends[1]}]' if ends else ''}",
+        reading,
         f"{measured.same:.0%} the same",
         f"{measured.units:,} units, {measured.pairs:,} pairs, {measured.people:,} people",
-        *(f"{label} {value:.3f}" for label, value in (("AC1", entry.ac1), ("kappa", entry.kappa)) if value is not None),
+        *(
+            f"{label} {format_figure(value)}"
+            for label, value in (("AC1", entry.ac1), ("kappa", entry.kappa))
+            if value is not None
+        ),
     ]
     return "  ".join(parts)
 

@@ -58,8 +58,9 @@ def record(  # noqa: PLR0917 - a trace
             new = NewStep("so", made.tool, made.arguments)
             step = recording.begin_step(session, trace_id, new, seen=trace_version(session, trace_id), by=author)
             recording.complete_step(session, step.id, StepResult("seen", made.data, None, 0.1), by=author)
-            seen = trace_version(session, trace_id)
-            recording.rate_step(session, step.id, made.rating, seen=seen, by=author)
+            if made.rating is not None:
+                seen = trace_version(session, trace_id)
+                recording.rate_step(session, step.id, made.rating, seen=seen, by=author)
         answers = TraceAnswers(answer, final_thought="so")
         recording.submit_trace(session, trace_id, answers, seen=trace_version(session, trace_id), by=author)
         if at is not None:

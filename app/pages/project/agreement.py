@@ -5,13 +5,14 @@ from collections.abc import Sequence
 import streamlit as st
 
 from showhow.app.widgets.page_layout import browser_zone, escape_markdown
-from showhow.app.widgets.table import TableCell, shorten, show_table, without_empty_columns
+from showhow.app.widgets.table import TableCell, TableRows, shorten, show_table, without_empty_columns
 from showhow.app.widgets.url_state import clear_url_parameters, get_url_parameter, list_start
 from showhow.db.database import Database
 from showhow.db.models import Project
 from showhow.db.review.shared_work import describe_shared_work
-from showhow.evaluation.agreement import read_alpha
+from showhow.evaluation.agreement import Agreement, read_alpha
 from showhow.evaluation.comparison.project_agreement import (
+    FIGURE_GROUPINGS,
     GROUPINGS,
     MEASURES,
     NO_VARIATION,
@@ -21,6 +22,7 @@ from showhow.evaluation.comparison.project_agreement import (
     AgreementUnit,
     GroupAgreement,
     Units,
+    format_figure,
     group_units,
     load_shared_work,
     measure_groups,
@@ -95,9 +97,9 @@ def show_agreement(services: Services, project: Project) -> None:
         "tentative, and 0 is chance. A measure leads to its parts below, an alpha to its questions."
     )
     st.header(MEASURES[measure].title, anchor=False)
-    overall = next(entry for name, entry in figures if name == measure)
-    for grouping in GROUPINGS:
-        _show_groups(_measure(units, *key, measure, grouping, str(browser_zone())), measure, grouping, overall)
+    _show_people(next(entry.agreement for name, entry in figures if name == measure), measure)
+    for grouping in FIGURE_GROUPINGS:
+        _show_groups(_measure(units, *key, measure, grouping, str(browser_zone())), measure, grouping)
 
 
 _FIGURES = ("alpha", "95 %", "reading", "same", "units", "pairs", "people")
@@ -105,18 +107,15 @@ _FIGURES = ("alpha", "95 %", "reading", "same", "units", "pairs", "people")
 
 def _figure_cells(entry: GroupAgreement, target: str) -> list[TableCell]:
     measured = entry.agreement
-    interval = "–" if measured.interval is None else f"{measured.interval.low:.2f} to {measured.interval.high:.2f}"
-    is_defined = measured.alpha is not None
+    ends = measured.interval
+    interval = "–" if ends is None else f"{format_figure(ends.low, 2)} to {format_figure(ends.high, 2)}"
+    alpha, reading, hint = NOT_DEFINED, "no variation", f"{NOT_DEFINED}: {NO_VARIATION}"
+    if measured.alpha is not None:
+        alpha, reading, hint = format_figure(measured.alpha), read_alpha(measured.alpha), ""
     return [
-        TableCell(
-            f"{measured.alpha:.3f}" if is_defined else NOT_DEFINED,
-            go=target,
-            number=True,
-            whole=True,
-            hint="" if is_defined else f"{NOT_DEFINED}: {NO_VARIATION}",
-        ),
-        TableCell(interval, whole=True),
-        TableCell(read_alpha(measured.alpha) if is_defined else "no variation", whole=True),
+        TableCell(alpha, go=target, number=True, hint=hint),
+        TableCell(interval, number=True),
+        TableCell(reading, whole=True),
         TableCell(f"{measured.same:.0%}", number=True),
         TableCell(f"{measured.units:,}", number=True),
         TableCell(f"{measured.pairs:,}", number=True),
@@ -124,28 +123,37 @@ def _figure_cells(entry: GroupAgreement, target: str) -> list[TableCell]:
     ]
 
 
-def _number(value: float | None) -> TableCell:
-    return TableCell("–" if value is None else f"{value:.3f}", number=True)
+def _number(value: float | None, target: str = "") -> TableCell:
+    return TableCell("–" if value is None else format_figure(value), go=target, number=True)
 
 
-def _show_groups(groups: Sequence[GroupAgreement], measure: str, grouping: str, overall: GroupAgreement) -> None:
-    """Draw the figures of the groups; a person's mean distance to the others stands in place of kappa."""
-    if not groups:
-        return
-    is_person = grouping == PERSON
-    further = ["mean distance to others"] if is_person else ["AC1", *(["kappa"] if grouping == PAIR else [])]
-    rows = []
-    for entry in groups:
-        cells = [TableCell(entry.group, whole=True), *_figure_cells(entry, f"{measure}:{grouping}:{entry.group}")]
-        if is_person:
-            cells.append(_number(overall.agreement.by_person.get(entry.group)))
-        else:
-            cells += [_number(entry.ac1), *([_number(entry.kappa)] if grouping == PAIR else [])]
-        rows.append(cells)
-    title = f"By {GROUPINGS[grouping]}"
-    st.subheader(title, anchor=False)
+def _show_groups(groups: Sequence[GroupAgreement], measure: str, grouping: str) -> None:
+    """Draw the figures of the groups, and kappa between two people."""
+    further = ["AC1", *(["kappa"] if grouping == PAIR else [])]
+    rows = [
+        [
+            TableCell(entry.group, whole=True),
+            *_figure_cells(entry, f"{measure}:{grouping}:{entry.group}"),
+            _number(entry.ac1),
+            *([_number(entry.kappa)] if grouping == PAIR else []),
+        ]
+        for entry in groups
+    ]
     columns, kept = without_empty_columns([GROUPINGS[grouping], *_FIGURES, *further], rows)
-    show_table(columns, kept, key=f"agreement_{grouping}", label=title, go=_open)
+    _show_part(f"By {GROUPINGS[grouping]}", columns, kept, grouping)
+
+
+def _show_people(agreement: Agreement, measure: str) -> None:
+    rows = [
+        [TableCell(name, whole=True), _number(mean, f"{measure}:{PERSON}:{name}")]
+        for name, mean in agreement.by_person.items()
+    ]
+    _show_part("By person", ["person", "mean distance to the others"], rows, PERSON)
+
+
+def _show_part(title: str, columns: Sequence[str], rows: TableRows, grouping: str) -> None:
+    st.subheader(title, anchor=False)
+    show_table(columns, rows, key=f"agreement_{grouping}", label=title, go=_open)
 
 
 def _open(target: str) -> None:
