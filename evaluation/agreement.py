@@ -32,7 +32,7 @@ Scale = Callable[[Mapping[Any, int]], Distance]
 
 
 @dataclass(frozen=True, slots=True)
-class Agreement:
+class MeasuredAgreement:
     """How far people agree about the units that two or more of them gave a value."""
 
     units: int
@@ -120,7 +120,7 @@ def step_distance(first: Sequence[tuple[str, Hashable]], second: Sequence[tuple[
 
 def measure_agreement(
     units: Sequence[Mapping[str, Hashable]], scale: Scale = nominal, *, seed: int = 0
-) -> Agreement | None:
+) -> MeasuredAgreement | None:
     """Krippendorff's alpha of the values of units by person; None if no unit has two values.
 
     The interval draws units; samples whose values are all the same have no alpha and are left out.
@@ -159,7 +159,7 @@ def measure_agreement(
         drawn = [value for value in map(alpha_of, samples) if value is not None]
         interval = Interval(*map(float, np.quantile(drawn, [0.025, 0.975]))) if drawn else None
     by_person = {person: fmean(values) for person, values in sorted(to_others.items())}
-    return Agreement(len(shared), pairs, len(by_person), same / pairs, alpha, interval, by_person)
+    return MeasuredAgreement(len(shared), pairs, len(by_person), same / pairs, alpha, interval, by_person)
 
 
 def _expect_distance(

@@ -29,7 +29,7 @@ from showhow.db.review.shared_work import (
 from showhow.db.types import dump_json, load_json
 from showhow.db.unanswerable import read_unanswerable
 from showhow.evaluation.agreement import (
-    Agreement,
+    MeasuredAgreement,
     Scale,
     by_pair,
     gwet_ac1,
@@ -137,7 +137,7 @@ class GroupAgreement:
     """The agreement in a group of units, with AC1 and, between two people, kappa where values are equal or not."""
 
     group: str
-    agreement: Agreement
+    agreement: MeasuredAgreement
     ac1: float | None
     kappa: float | None
 

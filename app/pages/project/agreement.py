@@ -10,7 +10,7 @@ from showhow.app.widgets.url_state import clear_url_parameters, get_url_paramete
 from showhow.db.database import Database
 from showhow.db.models import Project
 from showhow.db.review.shared_work import describe_shared_work
-from showhow.evaluation.agreement import Agreement, read_alpha
+from showhow.evaluation.agreement import MeasuredAgreement, read_alpha
 from showhow.evaluation.comparison.project_agreement import (
     FIGURE_GROUPINGS,
     GROUPINGS,
@@ -143,7 +143,7 @@ def _show_groups(groups: Sequence[GroupAgreement], measure: str, grouping: str) 
     _show_part(f"By {GROUPINGS[grouping]}", columns, kept, grouping)
 
 
-def _show_people(agreement: Agreement, measure: str) -> None:
+def _show_people(agreement: MeasuredAgreement, measure: str) -> None:
     rows = [
         [TableCell(name, whole=True), _number(mean, f"{measure}:{PERSON}:{name}")]
         for name, mean in agreement.by_person.items()
