@@ -7,7 +7,7 @@ Cohen's kappa, for two people, is in statistics.py.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, combinations
 from statistics import fmean
@@ -22,6 +22,8 @@ RELIABLE, TENTATIVE = 0.8, 0.667
 """Alphas from which on data are reliable, and conclusions from them tentative (Krippendorff)."""
 DRAWS = 1_000
 """Bootstrap samples of units."""
+DRAWN_AT_ONCE = 200_000
+"""Units of the samples that are measured together."""
 MAX_COMPARED_VALUES = 300
 """Different values that are all compared with each other; of more, the expected distance is that of random pairs."""
 SAMPLED_PAIRS = 50_000
@@ -145,21 +147,31 @@ def measure_agreement(
     generator = np.random.default_rng(seed)
     expect = _expect_distance(shared, sizes, scale, distance, generator)
 
-    def alpha_of(times: FloatArray) -> float | None:
-        """Alpha of the units, each taken so many times; None without expected distance."""
+    def alphas_of(times: FloatArray) -> FloatArray:
+        """Alpha of the units, each taken as often as a row of the samples says; nan without expected distance."""
         expected = expect(times)
-        return float(1 - within @ times / (sizes @ times) / expected) if expected > 0 else None
+        observed = (times @ within) / (times @ sizes)
+        alphas: FloatArray = 1 - np.divide(observed, expected, out=np.full(len(times), np.nan), where=expected > 0)
+        return alphas
 
-    alpha, interval = alpha_of(np.ones(len(shared))), None
-    if alpha is not None and len(shared) > 1:
-        samples = (
-            np.bincount(generator.integers(len(shared), size=len(shared)), minlength=len(shared)).astype(float)
-            for _ in range(DRAWS)
-        )
-        drawn = [value for value in map(alpha_of, samples) if value is not None]
-        interval = Interval(*map(float, np.quantile(drawn, [0.025, 0.975]))) if drawn else None
+    (alpha,), interval = alphas_of(np.ones((1, len(shared)))), None
+    is_defined = not np.isnan(alpha)
+    if is_defined and len(shared) > 1:
+        drawn = np.concatenate([alphas_of(times) for times in _draw_units(len(shared), generator)])
+        ends = np.nanquantile(drawn, [0.025, 0.975]) if not np.isnan(drawn).all() else ()
+        interval = Interval(*map(float, ends)) if len(ends) else None
     by_person = {person: fmean(values) for person, values in sorted(to_others.items())}
-    return MeasuredAgreement(len(shared), pairs, len(by_person), same / pairs, alpha, interval, by_person)
+    measured = float(alpha) if is_defined else None
+    return MeasuredAgreement(len(shared), pairs, len(by_person), same / pairs, measured, interval, by_person)
+
+
+def _draw_units(count: int, generator: np.random.Generator) -> Iterator[FloatArray]:
+    """How often each unit is in each of DRAWS samples, some samples at a time: shape (samples, units)."""
+    at_once = max(1, DRAWN_AT_ONCE // count)
+    for first in range(0, DRAWS, at_once):
+        samples = min(at_once, DRAWS - first)
+        drawn = generator.integers(count, size=(samples, count)) + np.arange(samples)[:, None] * count
+        yield np.bincount(drawn.ravel(), minlength=samples * count).reshape(samples, count).astype(float)
 
 
 def _expect_distance(
@@ -168,8 +180,11 @@ def _expect_distance(
     scale: Scale,
     distance: Distance,
     generator: np.random.Generator,
-) -> Callable[[FloatArray], float]:
-    """The mean distance of two values of any units, where each unit is taken so many times."""
+) -> Callable[[FloatArray], FloatArray]:
+    """The mean distance of two values of any units, for samples that say how often each unit is taken."""
+    # Loads in 0.1 s, and most verbs measure no agreement.
+    from scipy.sparse import coo_array  # noqa: PLC0415
+
     values = [value for unit in shared for value in unit.values()]
     unit_of = np.repeat(np.arange(len(shared)), sizes)
     places = {value: place for place, value in enumerate(dict.fromkeys(values))}
@@ -178,23 +193,31 @@ def _expect_distance(
         seconds = generator.integers(len(values) - 1, size=SAMPLED_PAIRS)
         seconds += seconds >= firsts
         apart = np.array([distance(values[one], values[other]) for one, other in zip(firsts, seconds, strict=True)])
-        first_units, second_units = unit_of[firsts], unit_of[seconds]
+        ends = unit_of[firsts], unit_of[seconds]
+        compared, distances = (
+            coo_array((weights, ends), shape=(len(shared), len(shared))).tocsr()
+            for weights in (np.ones(SAMPLED_PAIRS), apart)
+        )
 
-        def expect_of_sample(times: FloatArray) -> float:
-            weights = times[first_units] * times[second_units]
-            return float(weights @ apart / max(weights.sum(), 1.0))
+        def expect_of_sample(times: FloatArray) -> FloatArray:
+            drawn = np.ascontiguousarray(times.T)
+            weight, weighted = (((matrix @ drawn) * drawn).sum(axis=0) for matrix in (compared, distances))
+            expected: FloatArray = weighted / np.maximum(weight, 1.0)
+            return expected
 
         return expect_of_sample
     codes = np.array([places[value] for value in values])
+    counts = coo_array((np.ones(len(values)), (codes, unit_of)), shape=(len(places), len(shared))).tocsr()
     matrix = np.zeros((0, 0) if scale is nominal else (len(places), len(places)))
     for (one, row), (other, column) in combinations(places.items(), 2) if scale is not nominal else ():
         matrix[row, column] = matrix[column, row] = distance(one, other)
 
-    def expect(times: FloatArray) -> float:
-        totals = np.bincount(codes, weights=times[unit_of])
-        count = totals.sum()
-        apart = count**2 - totals @ totals if scale is nominal else totals @ matrix @ totals
-        return float(apart / (count * (count - 1)))
+    def expect(times: FloatArray) -> FloatArray:
+        totals: FloatArray = counts @ np.ascontiguousarray(times.T)
+        number = totals.sum(axis=0)
+        apart = number**2 - (totals**2).sum(axis=0) if scale is nominal else (totals * (matrix @ totals)).sum(axis=0)
+        expected: FloatArray = apart / (number * (number - 1))
+        return expected
 
     return expect
 
