@@ -292,12 +292,12 @@ def read_answers(answers: Mapping[str, str], *, is_text: bool) -> dict[str, froz
     sets: dict[str, frozenset[str]] = {}
     texts = {name: answer for name, answer in answers.items() if is_text or read_unanswerable(answer)}
     taken: dict[frozenset[str], int] = defaultdict(int)
-    for group in group_equal_answers(texts):
-        parts = normalize_answer(texts[group[0]])
+    for group in group_equal_answers({text: text for text in texts.values()}):
+        parts = normalize_answer(group[0])
         taken[parts] += 1
         # Different people of one name are told apart, though their answers have the same parts.
         named = parts if taken[parts] == 1 else frozenset(f"{part} ({taken[parts]})" for part in parts)
-        sets |= dict.fromkeys(group, named)
+        sets |= {name: named for name, text in texts.items() if text in group}
     return sets | {name: _list_json_parts(answer) for name, answer in answers.items() if name not in texts}
 
 
