@@ -1,6 +1,6 @@
 """Store latency at scale: pages over 100,000 traces with 1,000,000 steps, figures of a run with 1,000,000 attempts.
 
-Then 8 runs over 100,000 questions are compared, as on the Compare page.
+Then 8 runs over 100,000 questions are compared, as on the Compare page, and 5 people who answered 10,000 questions.
 """
 
 import resource
@@ -27,12 +27,14 @@ from showhow.db.serialization import field_values, insert_rows
 from showhow.db.storage.schema import upgrade
 from showhow.db.traces import traces as trace_store
 from showhow.evaluation.comparison.comparison import compare_runs
+from showhow.evaluation.comparison.project_agreement import load_shared_work, measure_units
 from showhow.evaluation.metrics import ANSWER_F1, METRICS, Metric
 from showhow.evaluation.scoring.scoring import load_verification_report
 
 QUESTION_COUNT, STEP_COUNT, PERSON_COUNT, REPEAT_COUNT, BATCH_SIZE = 100_000, 10, 50, 20, 2_000
 ATTEMPT_COUNT = 1_000_000
 COMPARED_RUN_COUNT = 8
+TEAM_SIZE, TEAM_QUESTIONS, TEAM_STEPS = 5, 10_000, 4
 START_TIME = datetime(2026, 1, 1, tzinfo=UTC)
 STATUSES = ("approved", "submitted", "approved", "rejected", "approved", "submitted", "failed", "approved")
 TOOLS = ("wikisearch", "read", "getWikiDataID", "generateQuery", "runQuery", "getLabel", "websearch")
@@ -70,6 +72,7 @@ def run_benchmark(home: Path, data: Path | None) -> Iterator[dict[str, Any]]:
         yield _scale_result(name, size, statistics.median(times), "ms", note)
     yield from _measure_attempts(database, project_id)
     yield from _measure_comparison(database, project_id)
+    yield from measure_project_agreement(database, people[:TEAM_SIZE])
     database.close()
 
 
@@ -104,6 +107,47 @@ def _measure_comparison(database: Database, project_id: UUID) -> Iterator[dict[s
 
     times = [_time_ms(list_gains, number) for number in range(3)]
     yield _scale_result("compare_questions", size, statistics.median(times), "ms", "median of 3, gains of one run")
+
+
+def measure_project_agreement(database: Database, people: list[UUID]) -> Iterator[dict[str, Any]]:
+    """TEAM_SIZE people who answered the same questions: what they did is read, then measured."""
+    project = fill_team(database, people)
+    size = f"{TEAM_QUESTIONS:,} questions, {len(people)} people, {TEAM_STEPS} steps each"
+    started = time.perf_counter()
+    units = load_shared_work(database, project)
+    yield _scale_result("agreement_read", size, time.perf_counter() - started, "s", "three queries")
+    for measure, parts in units.items():
+        started = time.perf_counter()
+        entry = measure_units(measure, parts)
+        note = "no pair" if entry is None else f"alpha {entry.agreement.alpha}, {entry.agreement.interval}"
+        yield _scale_result(f"agreement_{measure}", size, time.perf_counter() - started, "s", note)
+
+
+def fill_team(database: Database, people: list[UUID]) -> Project:
+    """Store a project whose questions all of the people have answered, every third one alike."""
+    with database.begin() as session:
+        project = projects.create_project(session, "team", "none")
+    for first in range(0, TEAM_QUESTIONS, BATCH_SIZE):
+        with database.begin() as session:
+            questions = [question_row(project, number) for number in range(first, first + BATCH_SIZE)]
+            insert_rows(session, Question, questions)
+            made = [
+                {**trace_row(question["id"], people, number), "status": "submitted", "final_answer": f"Quay {answer}"}
+                for question in questions
+                for number in range(len(people))
+                for answer in [question["position"] * 7 + (number if question["position"] % 3 else 0)]
+            ]
+            insert_rows(session, Trace, made)
+            insert_rows(
+                session,
+                Step,
+                [
+                    {**step_row(trace["id"], number), "arguments": {"title": trace["final_answer"]}}
+                    for trace in made
+                    for number in range(1, TEAM_STEPS + 1)
+                ],
+            )
+    return project
 
 
 def fill_attempts(database: Database, project_id: UUID, repetitions: int, shift: int = 0) -> Run:

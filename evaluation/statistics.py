@@ -1,13 +1,12 @@
-"""Statistics: intervals, paired comparisons, several comparisons, power, repeats, abstention, judges, agreement.
+"""Statistics: intervals, paired comparisons, several comparisons, power, repeats, abstention, judges, kappa.
 
 Shares and scores are from 0 to 1. Intervals are two-sided, of 95 % unless `confidence` says otherwise.
 Every function raises ValueError for input without a defined result.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from itertools import combinations
 from math import comb, sqrt
 from statistics import NormalDist, fmean
 
@@ -323,57 +322,6 @@ def cohen_kappa(first: Sequence[Hashable], second: Sequence[Hashable]) -> float:
     return (agreed - chance) / (1 - chance)
 
 
-@dataclass(frozen=True, slots=True)
-class AnswerAgreement:
-    """How far the people agree who answered the same questions; the similarity of two answers is Jaccard's index."""
-
-    questions: int
-    pairs: int
-    """Pairs of answers to the same question."""
-    same: float
-    """The share of the pairs whose answers are the same."""
-    alpha: float | None
-    """Krippendorff's alpha with 1 minus the similarity as distance; None if all answers are the same."""
-    by_person: Mapping[str, float]
-    """The mean similarity of a person's answers with those of the others."""
-
-
-def measure_answer_agreement(questions: Sequence[Mapping[str, frozenset[Hashable]]]) -> AnswerAgreement | None:
-    """Measure the agreement of the answers to each question, by person, as sets of values; None without two to one."""
-    shared = [list(answers.items()) for answers in questions if len(answers) > 1]
-    observed, same, pairs = 0.0, 0, 0
-    similarities: dict[str, list[float]] = defaultdict(list)
-    for answers in shared:
-        for (one, first), (other, second) in combinations(answers, 2):
-            similarity = jaccard_index(first, second)
-            similarities[one].append(similarity)
-            similarities[other].append(similarity)
-            # In alpha each answer counts once, however many others its question has.
-            observed += 2 * (1 - similarity) / (len(answers) - 1)
-            same += similarity == 1
-            pairs += 1
-    if not pairs:
-        return None
-    expected = _sum_distances(Counter(answer for answers in shared for _, answer in answers))
-    count = sum(map(len, shared))
-    alpha = 1 - (observed / count) / (expected / (count * (count - 1))) if expected else None
-    means = {person: fmean(values) for person, values in similarities.items()}
-    return AnswerAgreement(len(shared), pairs, same / pairs, alpha, means)
-
-
 def jaccard_index(first: frozenset[Hashable], second: frozenset[Hashable]) -> float:
     """The share of the values of both sets that they have in common; 1 for two empty ones."""
     return len(first & second) / len(first | second) if first or second else 1.0
-
-
-def _sum_distances(counts: Counter[frozenset[Hashable]]) -> float:
-    """The sum of the distances of all ordered pairs of these answers; only pairs with a common value are compared."""
-    holders: dict[Hashable, list[frozenset[Hashable]]] = defaultdict(list)
-    similar = 0.0
-    for answer, count in counts.items():
-        similar += count * count
-        neighbours = {other for value in answer for other in holders[value]}
-        similar += sum(2 * count * counts[other] * jaccard_index(answer, other) for other in neighbours)
-        for value in answer:
-            holders[value].append(answer)
-    return counts.total() ** 2 - similar

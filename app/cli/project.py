@@ -20,6 +20,16 @@ from showhow.db.questions.projects import DEFAULT_INSTRUCTION, MAX_OVERLAP
 from showhow.db.removal.removal_kinds import Kind
 from showhow.db.removal.renaming import rename_project
 from showhow.db.types import load_json
+from showhow.evaluation.comparison.project_agreement import (
+    FIGURE_GROUPINGS,
+    GROUPINGS,
+    format_figure,
+    format_figures,
+    load_shared_work,
+    measure_groups,
+    measure_units,
+    sort_by_distance,
+)
 from showhow.evaluation.value_format import format_count
 from showhow.guard.files import open_regular
 from showhow.tasks.progress import print_progress
@@ -125,6 +135,46 @@ def rename(name: ProjectArgument, new_name: Annotated[str, typer.Argument(help="
     with current_services().database.begin() as session:
         renamed = rename_project(session, name, new_name).name
     emit({"name": renamed}, f"the project {name!r} is called {renamed!r}", as_json=False)
+
+
+@app.command()
+def agreement(
+    name: ProjectArgument,
+    *,
+    measure: Annotated[str, typer.Option(help="The measure whose groups and questions are shown.")] = "answer",
+    questions: Annotated[
+        bool,
+        typer.Option("--questions", help="List the questions of the measure, those with the largest distance first."),
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Measure how far people agree: Krippendorff's alpha by measure, pair of people, person, kind and week."""
+    database = current_services().database
+    with database.read() as session:
+        project = projects.get_project(session, name)
+    units = load_shared_work(database, project)
+    if not units:
+        raise CommandError(f"no question of {name} has been answered by two people; let several answer with --overlap")
+    if measure not in units:
+        raise CommandError(f"there is nothing to compare by {measure!r}; choose from {', '.join(units)}")
+    overall = {measured: measure_units(measured, parts, measured) for measured, parts in units.items()}
+    groups = {grouping: measure_groups(measure, units[measure], grouping) for grouping in FIGURE_GROUPINGS}
+    listed = sort_by_distance(measure, units[measure]) if questions else []
+    value = {
+        "project": name,
+        "measures": [entry.to_json() for entry in overall.values() if entry is not None],
+        "measure": measure,
+        "groups": {grouping: [entry.to_json() for entry in entries] for grouping, entries in groups.items()},
+        "questions": [unit.to_json() | {"distance": distance} for distance, unit in listed],
+    }
+    lines = [format_figures(entry) for entry in overall.values() if entry is not None]
+    own = overall[measure]
+    lines += ["", f"{measure}: mean distance to the others"]
+    lines += [f"{person:<20} {format_figure(mean)}" for person, mean in own.agreement.by_person.items()] if own else []
+    for grouping, entries in groups.items():
+        lines += ["", f"{measure} by {GROUPINGS[grouping]}", *map(format_figures, entries)]
+    lines += ["", *(f"{distance:.2f}  {unit}" for distance, unit in listed)] if questions else []
+    emit(value, "\n".join(lines), as_json=as_json)
 
 
 def _parse_answer_format(answer: str | None) -> AnswerFormat:

@@ -336,24 +336,6 @@ def list_annotators(session: Session, project_id: UUID) -> list[AnnotatorProgres
     return sorted(progress, key=lambda person: person.last_seen, reverse=True)
 
 
-def list_shared_answers(session: Session, project_id: UUID) -> list[dict[str, str]]:
-    """List the latest completed answers, by person, to each question that two people or more have answered."""
-    completed = select_completed_traces().join(Question, Question.id == Trace.question_id)
-    completed = completed.where(Question.project_id == project_id)
-    shared = completed.with_only_columns(Trace.question_id).group_by(Trace.question_id)
-    shared = shared.having(func.count(Trace.author_id.distinct()) > 1)
-    rows = session.execute(
-        completed.join(User, User.id == Trace.author_id)
-        .where(Trace.question_id.in_(shared))
-        .with_only_columns(Trace.question_id, User.name, Trace.final_answer)
-        .order_by(Question.position, Trace.submitted_at, Trace.id)
-    )
-    answers: dict[UUID, dict[str, str]] = {}
-    for question_id, name, answer in rows:
-        answers.setdefault(question_id, {})[name] = answer or ""
-    return list(answers.values())
-
-
 def _summarize_person(name: str, entries: Sequence[tuple[str, bool, float | None, datetime]]) -> AnnotatorProgress:
     statuses = Counter(status for status, *_ in entries)
     times = [spent for status, _, spent, _ in entries if status in COMPLETED_STATUSES and spent is not None]

@@ -22,9 +22,9 @@ from showhow.db.questions.person_answers import (
     list_answers_by_person,
     load_answers,
 )
+from showhow.evaluation.comparison.project_agreement import read_answers
 from showhow.evaluation.statistics import jaccard_index
 from showhow.evaluation.value_format import TABLE_WRITERS, ColumnTypes
-from showhow.reasoners.answers.normalization import normalize_answer
 
 PERSON_ANSWER_COLUMNS: ColumnTypes = {
     "number": int,
@@ -87,11 +87,11 @@ def _make_row(answer: PersonAnswer, of_people: Mapping[str, str], *, is_text: bo
 
 def _measure_agreement(answer: PersonAnswer, of_people: Mapping[str, str], *, is_text: bool) -> float | None:
     """The mean similarity to the other people's answers, from 0 to 1; None without any."""
-    others = [text for name, text in of_people.items() if name != answer.person]
-    if answer.answer is None or not others:
+    if answer.answer is None or not of_people.keys() - {answer.person}:
         return None
-    own, *sets = (normalize_answer(text) if is_text else frozenset({text}) for text in (answer.answer, *others))
-    return round(fmean(jaccard_index(own, other) for other in sets), 3)
+    sets = read_answers({**of_people, answer.person: answer.answer}, is_text=is_text)
+    own = sets.pop(answer.person)
+    return round(fmean(jaccard_index(own, other) for other in sets.values()), 3)
 
 
 def iterate_person_answers(

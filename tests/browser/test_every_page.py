@@ -15,7 +15,7 @@ from tests.browser.settled import settle, visit
 pytestmark = pytest.mark.long
 
 VIEWS = {
-    "project": ("questions", "answers", "settings"),
+    "project": ("questions", "answers", "agreement", "settings"),
     "library": ("overview", "choose"),
     "worlds": ("look", "query", "questions"),
     "tools": ("offered",),

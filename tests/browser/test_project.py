@@ -124,6 +124,7 @@ def test_a_project_without_a_world_is_filled_set_up_worked_on_and_exported(page:
     open_project(page, inbox, "Mail", "overview")
     expect(page.get_by_text("1 of 2 questions done")).to_be_visible()
     expect(page.get_by_label("What each person has done")).to_contain_text("lead")
+    open_project(page, inbox, "Mail", "agreement")
     expect(page.get_by_text("set People per question to 2 or more")).to_be_visible()
     open_project(page, inbox, "Mail", "questions")
     page.get_by_label("Status").click()

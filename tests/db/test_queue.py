@@ -329,21 +329,6 @@ def test_completed_work_is_listed_by_its_status_and_open_questions_of_others_are
     assert held == {"ada": 1, "ben": 0}
 
 
-def test_the_answers_of_several_people_to_one_question_are_listed(scene):
-    first, second, third = scene.questions
-    for question, person, text in (
-        (first, scene.ada, "yes"),
-        (first, scene.ben, "no"),
-        (first, scene.ben, "perhaps"),
-        (second, scene.ada, "alone"),
-        (third, scene.ben, "twice"),
-        (third, scene.ben, "again"),
-    ):
-        answer(scene, question, person, text)
-    with scene.database.read() as session:
-        assert queue.list_shared_answers(session, scene.project.id) == [{"ada": "yes", "ben": "perhaps"}]
-
-
 def test_an_empty_queue_offers_no_question(scene):
     for question in scene.questions:
         answer(scene, question, scene.ada)

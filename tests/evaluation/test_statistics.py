@@ -26,7 +26,6 @@ from showhow.evaluation.statistics import (
     detectable_difference,
     mcnemar_exact,
     mean_with_error,
-    measure_answer_agreement,
     measure_judge,
     pareto_front,
     pass_at_k,
@@ -246,58 +245,3 @@ def test_the_corrected_share_has_the_errors_of_all_three_measures():
     chance = measure_judge([True, False], [False, True])
     with pytest.raises(ValueError, match="by chance"):
         correct_share(1, 2, chance)
-
-
-# Four observers of twelve units (Krippendorff, Computing Krippendorff's Alpha-Reliability, 2011).
-OBSERVATIONS = {"A": "123321412***", "B": "1233224125*3", "C": "*3332342251*", "D": "12332441251*"}
-
-
-def test_the_agreement_of_single_values_is_krippendorffs_published_nominal_alpha():
-    units = [
-        {name: frozenset({values[unit]}) for name, values in OBSERVATIONS.items() if values[unit] != "*"}
-        for unit in range(12)
-    ]
-    agreement = measure_answer_agreement(units)
-    assert agreement is not None
-    assert agreement.alpha == pytest.approx(0.743, abs=0.0005)
-    assert (agreement.questions, agreement.pairs) == (11, 55)
-
-
-@given(
-    st.lists(
-        st.dictionaries(st.sampled_from("abc"), st.frozensets(st.sampled_from("wxyz")), min_size=2),
-        min_size=1,
-        max_size=8,
-    )
-)
-def test_the_agreement_of_sets_equals_that_of_comparing_all_pairs(questions):
-    def similarity(pair):
-        first, second = pair
-        return len(first & second) / len(first | second) if first or second else 1.0
-
-    agreement = measure_answer_agreement(questions)
-    assert agreement is not None
-    pairs = [pair for answers in questions for pair in combinations(answers.values(), 2)]
-    assert agreement.pairs == len(pairs)
-    assert agreement.same == pytest.approx(fmean(similarity(pair) == 1 for pair in pairs))
-    values = [answer for answers in questions for answer in answers.values()]
-    expected = fmean(1 - similarity(pair) for pair in combinations(values, 2))
-    # A question's mean distance counts as often as it has answers.
-    observed = sum(
-        len(answers) * fmean(1 - similarity(pair) for pair in combinations(answers.values(), 2))
-        for answers in questions
-    ) / len(values)
-    assert agreement.alpha == (pytest.approx(1 - observed / expected) if expected else None)
-    for person, mean in agreement.by_person.items():
-        own = [
-            similarity((answers[person], other))
-            for answers in questions
-            if person in answers
-            for name, other in answers.items()
-            if name != person
-        ]
-        assert mean == pytest.approx(fmean(own))
-
-
-def test_there_is_no_agreement_of_answers_that_nobody_else_gave():
-    assert measure_answer_agreement([{"ada": frozenset("x")}, {}]) is None

@@ -4,7 +4,6 @@ Files of questions and traces are imported and exported here, with what cannot b
 """
 
 import shlex
-from collections.abc import Mapping, Sequence
 from importlib.resources import files
 
 import streamlit as st
@@ -12,6 +11,7 @@ from streamlit.runtime.uploaded_file_manager import UploadedFile
 
 from showhow.app.jobs import JobError
 from showhow.app.pages.library.demonstrations import may_export, show_export
+from showhow.app.pages.project.agreement import SHOWN_TRACE, show_agreement
 from showhow.app.pages.project.answers import (
     format_minutes,
     may_see_all_answers,
@@ -40,7 +40,6 @@ from showhow.db.database import StoreError
 from showhow.db.models import Project, User
 from showhow.db.people.users import ADMIN
 from showhow.db.questions import projects
-from showhow.db.questions.answer_formats import AnswerFormat, AnswerKind
 from showhow.db.questions.projects import DEFAULT_INSTRUCTION
 from showhow.db.questions.question_list import count_question_states
 from showhow.db.removal.removal_kinds import Kind
@@ -49,13 +48,11 @@ from showhow.db.review import queue
 from showhow.db.traces.libraries import DemonstrationFilter
 from showhow.db.traces.trace_record import TRACE_STATUSES
 from showhow.db.traces.traces import count_stored_traces, count_traces
-from showhow.db.unanswerable import CANNOT_BE_ANSWERED, read_unanswerable
-from showhow.evaluation.statistics import AnswerAgreement, measure_answer_agreement
+from showhow.db.unanswerable import CANNOT_BE_ANSWERED
 from showhow.evaluation.value_format import format_count
 from showhow.fewshot_library.formats import writable_formats
 from showhow.fewshot_library.formats.format import FormatError
 from showhow.fewshot_library.formats.survey_worker import TraceSurvey, survey_in_worker
-from showhow.reasoners.answers.normalization import normalize_answer
 from showhow.runs.services import Services
 from showhow.tasks.task import dump_call
 from showhow.tasks.trace_export import ExportPlan
@@ -63,7 +60,13 @@ from showhow.tasks.traces import ImportTraces, import_file
 from showhow.worlds.folder import WorldError, list_world_names
 from showhow.worlds.open import NO_WORLD
 
-VIEWS = {"overview": "Overview", "questions": "Questions", "answers": "Answers", "settings": "Settings"}
+VIEWS = {
+    "overview": "Overview",
+    "questions": "Questions",
+    "answers": "Answers",
+    "agreement": "Agreement",
+    "settings": "Settings",
+}
 TRACE_EXTENSIONS = ["jsonl", "json", "txt", "parquet", "gz", "eval"]
 MAX_SHOWN_LINES = 20
 _SURVEY_KEY = "trace_survey"
@@ -150,12 +153,11 @@ def _show_creation(services: Services, person: User) -> None:
 
 
 def show_overview(services: Services, project: Project, person: User) -> None:
-    """Draw the progress of the project, what each person has done, and how far their answers agree."""
+    """Draw the progress of the project, and what each person has done."""
     with services.database.read() as session:
         progress = queue.measure_progress(session, project.id, project.id)
         states = count_question_states(session, project.id)
         people = queue.list_annotators(session, project.id)
-        answers = queue.list_shared_answers(session, project.id)
     if not progress.total:
         how = "Import a file of them" if ADMIN in person.roles else "An administrator can import a file of them"
         st.info(f"This project has no questions yet. {how}, or make a project of a world's questions on Worlds.")
@@ -176,9 +178,8 @@ def show_overview(services: Services, project: Project, person: User) -> None:
         if st.button("Annotate", key="annotate", type="primary", icon=":material/edit_note:"):
             st.switch_page("annotate/page.py", query_params={"you": person.name, "project": project.name})
         return
-    agreement = _measure_agreement(project, answers)
     is_open = may_see_all_answers(services.database)
-    columns = ["annotator", "done", "returned", "drafts", "median time (min.)", "agreement", "last seen"]
+    columns = ["annotator", "done", "returned", "drafts", "median time (min.)", "last seen"]
     counts_unanswerable = any(entry.unanswerable for entry in people)
     if counts_unanswerable:
         columns.insert(2, CANNOT_BE_ANSWERED)
@@ -190,43 +191,12 @@ def show_overview(services: Services, project: Project, person: User) -> None:
             TableCell(f"{entry.returned:,}", number=True),
             TableCell(f"{entry.drafts:,}", number=True),
             TableCell("–" if entry.median_seconds is None else format_minutes(entry.median_seconds), number=True),
-            _agreement_cell(agreement, entry.name),
             TableCell(format_when(entry.last_seen), whole=True),
         ]
         for entry in people
     ]
     show_table(columns, rows, key="annotators", label="What each person has done", go=open_work)
-    st.caption(_describe_agreement(agreement))
     show_progress(services.database, project)
-
-
-def _measure_agreement(project: Project, answers: Sequence[Mapping[str, str]]) -> AnswerAgreement | None:
-    """The agreement of people's answers, as sets where an answer is a text."""
-    is_text = AnswerFormat.from_json(project.answer_format).kind == AnswerKind.TEXT
-
-    def read(answer: str) -> frozenset[str]:
-        return normalize_answer(answer) if is_text or read_unanswerable(answer) else frozenset({answer})
-
-    return measure_answer_agreement([{name: read(answer) for name, answer in given.items()} for given in answers])
-
-
-def _agreement_cell(agreement: AnswerAgreement | None, name: str) -> TableCell:
-    mean = None if agreement is None else agreement.by_person.get(name)
-    return TableCell("–" if mean is None else f"{mean:.2f}", number=True)
-
-
-def _describe_agreement(agreement: AnswerAgreement | None) -> str:
-    if agreement is None:
-        return (
-            "Agreement is measured on questions that two people or more have answered: set People per question to 2 or "
-            "more under Settings."
-        )
-    alpha = "" if agreement.alpha is None else f" Krippendorff's alpha is {agreement.alpha:.2f} (0.8 is reliable)."
-    return (
-        "Agreement: how similar a person's answers are to those of the others, from 0 to 1. Of "
-        f"{format_count(agreement.pairs, 'pair')} of answers to {format_count(agreement.questions, 'question')}, "
-        f"{agreement.same:.0%} are the same.{alpha}"
-    )
 
 
 @st.dialog("Import traces", width="medium")
@@ -315,16 +285,21 @@ if project is None:
     st.info("There is no project yet. `showhow setup` makes one with a small world, and New project an empty one.")
 else:
     show_import_job(services.database)
-    view = choose_view(VIEWS)
+    sees_all = may_see_all_answers(services.database)
+    view = choose_view({name: title for name, title in VIEWS.items() if sees_all or name != "agreement"})
     if view == "settings":
         show_settings(services, project, person)
     elif view == "questions":
         show_questions(services, project, person)
     elif view == "answers":
         show_answers(services, project)
+    elif view == "agreement":
+        show_agreement(services, project)
     else:
         show_overview(services, project, person)
 for kind in ("question", "trace"):
     if (chosen_id := st.session_state.pop(f"open_{kind}", None)) is not None and project is not None:
         parameters = {"you": person.name, "project": project.name, kind: chosen_id}
         st.switch_page("annotate/page.py", query_params=parameters)
+if (chosen_id := st.session_state.pop(SHOWN_TRACE, None)) is not None and project is not None:
+    st.switch_page("review/page.py", query_params={"you": person.name, "project": project.name, "trace": chosen_id})

@@ -93,13 +93,14 @@ def people(walk: Walk) -> None:
     """Two people answer the same questions; a reviewer looks at both, and approves one question's traces."""
     page = walk.page
     have_two_answer(walk)
+    assert "mean distance to the others" in walk.run()
     walk.open("grace", PROJECT)
     walk.go("Review")
     walk.picture(page.get_by_role("region", name="Traces side by side"), page.get_by_text("Gold answer"))
     decide(walk)
     walk.go("Project")
-    walk.click("Overview")
-    expect(page.get_by_text("pairs of answers")).to_be_visible()
+    walk.click("Agreement")
+    expect(page.get_by_role("region", name="By pair of people")).to_be_visible()
 
 
 def have_two_answer(walk: Walk) -> None:
