@@ -2,13 +2,23 @@
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 from showhow.fiction.generator.articles import load_prose_style
 from showhow.fiction.questions.evaluate import FACT_VALUE_KINDS, GENDERED_RELATIONS
+from showhow.fiction.questions.reasoning import DIRECT_REASONING, ReasoningNode
+from showhow.fiction.questions.wording import FACT_LABELS
 from showhow.oracles.gold_traces.attempt import PLACE_RELATIONS, relation_pairs
 from showhow.oracles.gold_traces.lookups import ArticleFactReader, WebPageFactReader
-from showhow.oracles.reasoning import GoldOperation, GoldReasoning, list_property_ids
-from showhow.reasoners.skills.values import AnswerValue, SourcePassage
+from showhow.oracles.reasoning import (
+    GoldOperation,
+    GoldReasoning,
+    UnknownOperation,
+    combine_operands,
+    last_leaf,
+    list_property_ids,
+)
+from showhow.reasoners.skills.values import AnswerValue, SourcePassage, distinct_values
 from showhow.worlds.lexicon.kinship import gendered_words
 from showhow.worlds.sentences import split_sentences
 
@@ -39,6 +49,7 @@ class FactFinder:
         self._gold = gold
         self._articles = ArticleFactReader(gold.things, load_prose_style(plain=gold.world.plain))
         self._pages = WebPageFactReader(gold.things)
+        self._split = cache(split_sentences)
 
     def find_stated(
         self, operation: GoldOperation, heads: Sequence[AnswerValue], passages: Sequence[SourcePassage]
@@ -103,7 +114,7 @@ class FactFinder:
         if passage.source == "graph":
             return self._row_states(passage, fact)
         things = self._gold.things
-        sentences = split_sentences(passage.text)
+        sentences = self._split(passage.text)
         if fact.relation in PLACE_RELATIONS:
             town = things.sentence_text(fact.head_kind, fact.head)
             place = f"{things.sentence_text(fact.value_kind, fact.value)}."
@@ -148,6 +159,68 @@ class FactFinder:
             (passage.id for passage in passages if answer.text in passage.title or _mentions(passage.text, answer)),
             None,
         )
+
+
+class RetrievedFacts:
+    """What the passages of a run state of its question's gold reasoning, whichever requests they were shown with."""
+
+    def __init__(self, gold: GoldReasoning, finder: FactFinder) -> None:
+        self._gold = gold
+        self._finder = finder
+        self.is_unused = True
+        """Whether no request had passages."""
+        self._asked: set[tuple[GoldOperation, frozenset[str]]] = set()
+        """The operations that were asked for, with the keys of what they were about."""
+        self._stated: dict[tuple[str, str], set[tuple[str | None, str]]] = {}
+        """The (owner, answer) keys that were stated, by the kind and the relation of the operation."""
+        self._passages: dict[tuple[str, str, str], SourcePassage] = {}
+        """Those that say by themselves what they state: texts, and rows with a relation."""
+
+    def add(
+        self, passages: Sequence[SourcePassage], asked: Sequence[tuple[GoldOperation, Sequence[AnswerValue]]]
+    ) -> list[str]:
+        """Note what a request shows and the operations that it asks for; the ids of the passages that state these."""
+        stating: dict[str, None] = {}
+        self.is_unused = False
+        for operation, heads in asked:
+            try:
+                stated = self._finder.find_stated(operation, heads, passages)
+            except UnknownOperation:
+                continue
+            self._asked.add((operation, frozenset(head.key for head in heads)))
+            keys = self._stated.setdefault((operation.kind, operation.relation), set())
+            keys |= {(answer.of, answer.key) for answer in stated.answers}
+            stating |= dict.fromkeys(stated.support)
+        self._passages |= {
+            (passage.source, passage.title, passage.text): passage
+            for passage in passages
+            if passage.source != "graph" or "relation" in passage.title.split(", ")
+        }
+        return [*stating]
+
+    def conclude(self) -> tuple[list[AnswerValue] | None, str | None]:
+        """The answers that follow from what was retrieved alone; None if it does not tell them. And what it lacks."""
+        values: dict[ReasoningNode, list[AnswerValue]] = {}
+        lacks: str | None = None
+        for leaf in self._gold.root.leaves():
+            inputs = [values[last_leaf(node)] for node in leaf.inputs]
+            if leaf.operator == DIRECT_REASONING:
+                values[leaf] = combine_operands(leaf, inputs)
+                continue
+            operation, heads = self._gold.operation_of(leaf), distinct_values(inputs[0]) if inputs else []
+            values[leaf] = self._gold.apply(operation, heads)
+            if leaf.needs_retrieval:
+                elsewhere = self._finder.find_stated(operation, heads, [*self._passages.values()]).answers
+                keys = self._stated.get((operation.kind, operation.relation), set())
+                keys = keys | {(answer.of, answer.key) for answer in elsewhere}
+                stated = [value for value in values[leaf] if (value.of, value.key) in keys]
+                if lacks is None and len(stated) < len(values[leaf]):
+                    was_asked = (operation, frozenset(head.key for head in heads)) in self._asked
+                    words = FACT_LABELS.get(operation.relation, operation.relation)
+                    lacks = f"no passage states every {words}" if was_asked else f"the {words} was not asked for"
+                values[leaf] = stated
+        answers = distinct_values(values[last_leaf(self._gold.root)])
+        return (answers if answers or lacks is None else None), lacks
 
 
 @dataclass(frozen=True, slots=True)

@@ -237,8 +237,9 @@ class _RunDriver:
         self._meter.settle_rest()
         usage = self._meter.usage.to_json() if self._meter.usage.calls else {}
         calls = self._meter.describe_calls()
-        if unstated := getattr(self._responder, "unstated_replies", 0):
-            calls["unstated_replies"] = unstated
+        # Only gold replies can tell what follows from what was retrieved.
+        if (conclude := getattr(self._responder, "conclude_from_retrieved", None)) and (retrieved := conclude()):
+            calls["retrieved"] = retrieved
         return RunOutcome(ending, failure, usage=usage, seconds=self._meter.seconds, calls=calls)
 
     def _solve(self, reasoner: Reasoner) -> FinalAnswer:
