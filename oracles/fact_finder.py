@@ -2,7 +2,6 @@
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
 
 from showhow.fiction.generator.articles import load_prose_style
 from showhow.fiction.questions.evaluate import FACT_VALUE_KINDS, GENDERED_RELATIONS
@@ -49,7 +48,6 @@ class FactFinder:
         self._gold = gold
         self._articles = ArticleFactReader(gold.things, load_prose_style(plain=gold.world.plain))
         self._pages = WebPageFactReader(gold.things)
-        self._split = cache(split_sentences)
 
     def find_stated(
         self, operation: GoldOperation, heads: Sequence[AnswerValue], passages: Sequence[SourcePassage]
@@ -114,7 +112,7 @@ class FactFinder:
         if passage.source == "graph":
             return self._row_states(passage, fact)
         things = self._gold.things
-        sentences = self._split(passage.text)
+        sentences = split_sentences(passage.text)
         if fact.relation in PLACE_RELATIONS:
             town = things.sentence_text(fact.head_kind, fact.head)
             place = f"{things.sentence_text(fact.value_kind, fact.value)}."
@@ -162,19 +160,17 @@ class FactFinder:
 
 
 class RetrievedFacts:
-    """What the passages of a run state of its question's gold reasoning, whichever requests they were shown with."""
+    """What the requests of a run show of what they ask for: each operation's answers that passages beside it state."""
 
     def __init__(self, gold: GoldReasoning, finder: FactFinder) -> None:
         self._gold = gold
         self._finder = finder
         self.is_unused = True
         """Whether no request had passages."""
-        self._asked: set[tuple[GoldOperation, frozenset[str]]] = set()
-        """The operations that were asked for, with the keys of what they were about."""
+        self._asked: set[tuple[GoldOperation, frozenset[tuple[str, int] | None]]] = set()
+        """The operations that were asked for, with the things that they were about."""
         self._stated: dict[tuple[str, str], set[tuple[str | None, str]]] = {}
         """The (owner, answer) keys that were stated, by the kind and the relation of the operation."""
-        self._passages: dict[tuple[str, str, str], SourcePassage] = {}
-        """Those that say by themselves what they state: texts, and rows with a relation."""
 
     def add(
         self, passages: Sequence[SourcePassage], asked: Sequence[tuple[GoldOperation, Sequence[AnswerValue]]]
@@ -187,15 +183,10 @@ class RetrievedFacts:
                 stated = self._finder.find_stated(operation, heads, passages)
             except UnknownOperation:
                 continue
-            self._asked.add((operation, frozenset(head.key for head in heads)))
+            self._asked.add((operation, frozenset(map(self._gold.locate, heads))))
             keys = self._stated.setdefault((operation.kind, operation.relation), set())
             keys |= {(answer.of, answer.key) for answer in stated.answers}
             stating |= dict.fromkeys(stated.support)
-        self._passages |= {
-            (passage.source, passage.title, passage.text): passage
-            for passage in passages
-            if passage.source != "graph" or "relation" in passage.title.split(", ")
-        }
         return [*stating]
 
     def conclude(self) -> tuple[list[AnswerValue] | None, str | None]:
@@ -210,12 +201,10 @@ class RetrievedFacts:
             operation, heads = self._gold.operation_of(leaf), distinct_values(inputs[0]) if inputs else []
             values[leaf] = self._gold.apply(operation, heads)
             if leaf.needs_retrieval:
-                elsewhere = self._finder.find_stated(operation, heads, [*self._passages.values()]).answers
                 keys = self._stated.get((operation.kind, operation.relation), set())
-                keys = keys | {(answer.of, answer.key) for answer in elsewhere}
                 stated = [value for value in values[leaf] if (value.of, value.key) in keys]
                 if lacks is None and len(stated) < len(values[leaf]):
-                    was_asked = (operation, frozenset(head.key for head in heads)) in self._asked
+                    was_asked = (operation, frozenset(map(self._gold.locate, heads))) in self._asked
                     words = FACT_LABELS.get(operation.relation, operation.relation)
                     lacks = f"no passage states every {words}" if was_asked else f"the {words} was not asked for"
                 values[leaf] = stated

@@ -10,7 +10,7 @@ from showhow.reasoners.baselines.skills import ReasonSentenceReply, SelfAskReply
 from showhow.reasoners.geek.skills import ConcludeReply, ExtractRequest
 from showhow.reasoners.pdrr.skills import CompleteRequest
 from showhow.reasoners.skills.skill import SkillAttempt, SkillCall, SkillReply
-from showhow.reasoners.skills.values import AnswersReply
+from showhow.reasoners.skills.values import AnswersReply, format_values
 from showhow.reasoners.sources import BareQuestion
 
 AnswersT = TypeVar("AnswersT", bound=AnswersReply)
@@ -62,7 +62,8 @@ class ReaderResponder:
             answer if finder.shows_id(answer, passages) else answer.model_copy(update={"entity": None})
             for answer in answers
         ]
-        return reply.model_copy(update={"answers": shown, "support": support})
+        fact = {"fact": f"{request.planned} {format_values(shown)}."} if isinstance(request, ExtractRequest) else {}
+        return reply.model_copy(update={"answers": shown, "support": support, **fact})
 
 
 def say_unknown(reply: AnswersT) -> AnswersT:
