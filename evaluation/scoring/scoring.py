@@ -142,7 +142,10 @@ def summarize_retrieved(scores: Sequence[QuestionScore]) -> dict[str, Any]:
     if not told:
         return {}
     lacks = Counter(reason for value, reason in told if value < 1)
-    return {"f1_from_retrieved": round(mean(value for value, _ in told), 4), "not_retrieved": dict(lacks.most_common())}
+    return {
+        "f1_from_retrieved": round(mean([value for value, _ in told]), 4),
+        "not_retrieved": dict(lacks.most_common()),
+    }
 
 
 def summarize_calls(scores: Sequence[QuestionScore]) -> dict[str, int | None]:

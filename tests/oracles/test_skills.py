@@ -250,7 +250,7 @@ def test_of_values_that_a_join_left_out_only_facts_tell(one_ground: Ground):
         _, recorder = one_ground.run("pdrr", question, one_ground.oracle(question))
         step = next(step for step in recorder.steps if step.skill == ANSWER_TRIPLES.reference)
         request = AnswerTriplesRequest.model_validate(step.arguments)
-        oracle, emptied = one_ground.oracle(question), dict.fromkeys(request.values, list[AnswerValue]())
+        oracle, emptied = one_ground.oracle(question), {name: list[AnswerValue]() for name in request.values}
         names = " and ".join(passage.text.replace(" | ", " or ") for passage in request.passages)
         naming = [
             SourcePassage(id=passage.id, source="text", title="Names", text=names) for passage in request.passages
