@@ -138,12 +138,12 @@ def summarize_retrieved(scores: Sequence[QuestionScore]) -> dict[str, Any]:
 
     Empty for other replies, and for methods that retrieve no passages.
     """
-    told = [(score.f1_from_retrieved, score.lacks) for score in scores if score.f1_from_retrieved is not None]
-    if not told:
+    figures = [(score.f1_from_retrieved, score.lacks) for score in scores if score.f1_from_retrieved is not None]
+    if not figures:
         return {}
-    lacks = Counter(reason for value, reason in told if value < 1)
+    lacks = Counter(reason for value, reason in figures if value < 1)
     return {
-        "f1_from_retrieved": round(mean([value for value, _ in told]), 4),
+        "f1_from_retrieved": round(mean([value for value, _ in figures]), 4),
         "not_retrieved": dict(lacks.most_common()),
     }
 
