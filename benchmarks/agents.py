@@ -159,6 +159,7 @@ class TimingRecorder:
         self._recorder = recorder
         self._since = time.perf_counter()
         self.trace_id = recorder.trace_id
+        self.unused_replies, self.calls_of_no_step = recorder.unused_replies, recorder.calls_of_no_step
 
     @property
     def recorded_steps(self) -> list[Step]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 
 from showhow.fiction.questions.reasoning import DIRECT_REASONING, ReasoningNode
-from showhow.oracles.reasoning import GoldOperation, GoldReasoning, UnknownOperation, last_leaf
+from showhow.oracles.reasoning import GoldOperation, GoldReasoning, UnknownOperation, combine_operands, last_leaf
 from showhow.reasoners.baselines.chain_of_knowledge import (
     CorrectedRationaleReply,
     CorrectRationaleRequest,
@@ -200,7 +200,7 @@ class BaselineOracle:
     @cached_property
     def _sentences(self) -> list[str]:
         """The gold facts in words with their answers, in order; the last one states those of the question."""
-        known = self._evaluate_all({})
+        known = self._complete
         texts = self._fill_texts(known)
         return [f"{text} {format_values(known[leaf])}." for leaf, text in texts.items()]
 
@@ -230,8 +230,13 @@ class BaselineOracle:
         """The answers of a leaf about the known answers of its inputs, or about the gold ones where none are known."""
         if leaf.operator != DIRECT_REASONING:
             return self._gold.apply(self._gold.operation_of(leaf), self._inputs_of(leaf, known))
-        # What belongs to what is in the universe; the operands of a comparison are about the things that are given.
-        return self._values_of(leaf)
+        lasts = [last_leaf(node) for node in leaf.inputs]
+        return combine_operands(leaf, [known[last] if last in known else self._complete[last] for last in lasts])
+
+    @cached_property
+    def _complete(self) -> dict[ReasoningNode, list[AnswerValue]]:
+        """The gold answers of all leaves, with what they belong to."""
+        return self._evaluate_all({})
 
     def _inputs_of(self, leaf: ReasoningNode, known: Mapping[ReasoningNode, list[AnswerValue]]) -> list[AnswerValue]:
         """The things that the operation of a leaf is about."""

@@ -5,10 +5,19 @@ from dataclasses import dataclass
 
 from showhow.fiction.generator.articles import load_prose_style
 from showhow.fiction.questions.evaluate import FACT_VALUE_KINDS, GENDERED_RELATIONS
+from showhow.fiction.questions.reasoning import DIRECT_REASONING, ReasoningNode
+from showhow.fiction.questions.wording import FACT_LABELS
 from showhow.oracles.gold_traces.attempt import PLACE_RELATIONS, relation_pairs
 from showhow.oracles.gold_traces.lookups import ArticleFactReader, WebPageFactReader
-from showhow.oracles.reasoning import GoldOperation, GoldReasoning, list_property_ids
-from showhow.reasoners.skills.values import AnswerValue, SourcePassage
+from showhow.oracles.reasoning import (
+    GoldOperation,
+    GoldReasoning,
+    UnknownOperation,
+    combine_operands,
+    last_leaf,
+    list_property_ids,
+)
+from showhow.reasoners.skills.values import AnswerValue, SourcePassage, distinct_values
 from showhow.worlds.lexicon.kinship import gendered_words
 from showhow.worlds.sentences import split_sentences
 
@@ -148,6 +157,59 @@ class FactFinder:
             (passage.id for passage in passages if answer.text in passage.title or _mentions(passage.text, answer)),
             None,
         )
+
+
+class RetrievedFacts:
+    """What the requests of a run show of what they ask for: each operation's answers that passages beside it state."""
+
+    def __init__(self, gold: GoldReasoning, finder: FactFinder) -> None:
+        self._gold = gold
+        self._finder = finder
+        self.is_unused = True
+        """Whether no request had passages."""
+        self._asked: set[tuple[GoldOperation, frozenset[tuple[str, int] | None]]] = set()
+        """The operations that were asked for, with the things that they were about."""
+        self._stated: dict[tuple[str, str], set[tuple[str | None, str]]] = {}
+        """The (owner, answer) keys that were stated, by the kind and the relation of the operation."""
+
+    def add(
+        self, passages: Sequence[SourcePassage], asked: Sequence[tuple[GoldOperation, Sequence[AnswerValue]]]
+    ) -> list[str]:
+        """Note what a request shows and the operations that it asks for; the ids of the passages that state these."""
+        stating: dict[str, None] = {}
+        self.is_unused = False
+        for operation, heads in asked:
+            try:
+                stated = self._finder.find_stated(operation, heads, passages)
+            except UnknownOperation:
+                continue
+            self._asked.add((operation, frozenset(map(self._gold.locate, heads))))
+            keys = self._stated.setdefault((operation.kind, operation.relation), set())
+            keys |= {(answer.of, answer.key) for answer in stated.answers}
+            stating |= dict.fromkeys(stated.support)
+        return [*stating]
+
+    def conclude(self) -> tuple[list[AnswerValue] | None, str | None]:
+        """The answers that follow from what was retrieved alone; None if it does not tell them. And what it lacks."""
+        values: dict[ReasoningNode, list[AnswerValue]] = {}
+        lacks: str | None = None
+        for leaf in self._gold.root.leaves():
+            inputs = [values[last_leaf(node)] for node in leaf.inputs]
+            if leaf.operator == DIRECT_REASONING:
+                values[leaf] = combine_operands(leaf, inputs)
+                continue
+            operation, heads = self._gold.operation_of(leaf), distinct_values(inputs[0]) if inputs else []
+            values[leaf] = self._gold.apply(operation, heads)
+            if leaf.needs_retrieval:
+                keys = self._stated.get((operation.kind, operation.relation), set())
+                stated = [value for value in values[leaf] if (value.of, value.key) in keys]
+                if lacks is None and len(stated) < len(values[leaf]):
+                    was_asked = (operation, frozenset(map(self._gold.locate, heads))) in self._asked
+                    words = FACT_LABELS.get(operation.relation, operation.relation)
+                    lacks = f"no passage states every {words}" if was_asked else f"the {words} was not asked for"
+                values[leaf] = stated
+        answers = distinct_values(values[last_leaf(self._gold.root)])
+        return (answers if answers or lacks is None else None), lacks
 
 
 @dataclass(frozen=True, slots=True)

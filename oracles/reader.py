@@ -7,10 +7,10 @@ from showhow.oracles.reasoning import GoldReasoning
 from showhow.oracles.skills import OracleResponder
 from showhow.reasoners.atomr.skills import OperateRequest
 from showhow.reasoners.baselines.skills import ReasonSentenceReply, SelfAskReply
-from showhow.reasoners.geek.skills import ExtractRequest
+from showhow.reasoners.geek.skills import ConcludeReply, ExtractRequest
 from showhow.reasoners.pdrr.skills import CompleteRequest
 from showhow.reasoners.skills.skill import SkillAttempt, SkillCall, SkillReply
-from showhow.reasoners.skills.values import AnswersReply
+from showhow.reasoners.skills.values import AnswersReply, format_values
 from showhow.reasoners.sources import BareQuestion
 
 AnswersT = TypeVar("AnswersT", bound=AnswersReply)
@@ -38,6 +38,7 @@ class ReaderResponder:
             value = value.model_copy(update={"final": self._read(value.final, request)})
         elif isinstance(value, AnswersReply):
             rests_on_unknown = any(fact.unknown for fact in getattr(request, "state", ()))
+            rests_on_unknown |= isinstance(value, ConcludeReply) and not self._oracle.follows(request)
             value = say_unknown(value) if rests_on_unknown else self._read(value, request)
         return SkillReply("" if value is None else value.model_dump_json(exclude_none=True), value)
 
@@ -61,7 +62,8 @@ class ReaderResponder:
             answer if finder.shows_id(answer, passages) else answer.model_copy(update={"entity": None})
             for answer in answers
         ]
-        return reply.model_copy(update={"answers": shown, "support": support})
+        fact = {"fact": f"{request.planned} {format_values(shown)}."} if isinstance(request, ExtractRequest) else {}
+        return reply.model_copy(update={"answers": shown, "support": support, **fact})
 
 
 def say_unknown(reply: AnswersT) -> AnswersT:

@@ -4,7 +4,7 @@ gold = GoldReasoning(world, question.text, question.details)
 gold.apply(gold.find_operation("Relate", arguments), heads)
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, cast
@@ -358,14 +358,15 @@ class GoldTriples:
         return distinct_values(values[last_leaf(self._gold.root)])
 
     def answer_joined(
-        self, joined: Mapping[str, Sequence[AnswerValue]], facts: Sequence[str]
+        self,
+        joined: Mapping[str, Sequence[AnswerValue]],
+        read: Callable[[GoldOperation, Sequence[AnswerValue]], Sequence[AnswerValue]],
     ) -> list[AnswerValue] | None:
         """The answers that follow from the values joined for each unknown; None if they are not the gold ones.
 
         A join leaves out values that nothing continues, such as a living person whose day of death is asked for; of an
-        unknown without a value, the facts that are shown tell which it had.
+        unknown without a value, `read` tells which answers of an operation the facts beside it state.
         """
-        stated = "\n".join(facts)
         values: dict[ReasoningNode, list[AnswerValue]] = {}
         for leaf in self._gold.root.leaves():
             inputs = [values[last_leaf(node)] for node in leaf.inputs]
@@ -373,16 +374,12 @@ class GoldTriples:
                 values[leaf] = combine_operands(leaf, inputs)
                 continue
             heads = distinct_values(inputs[0]) if inputs else []
-            complete = self._gold.apply(self._gold.operation_of(leaf), heads)
-            values[leaf] = complete
+            operation = self._gold.operation_of(leaf)
+            values[leaf] = complete = self._gold.apply(operation, heads)
             end = self._triple_ends[leaf]
             if leaf.needs_retrieval and is_unknown(end):
-                keys = {self._find_key(value) for value in joined.get(end, ())}
-                values[leaf] = [
-                    value
-                    for value in complete
-                    if (value.key in keys if keys else (value.entity or value.text) in stated or value.text in stated)
-                ]
+                keys = {self._find_key(value) for value in joined.get(end) or read(operation, heads)}
+                values[leaf] = [value for value in complete if value.key in keys]
         answers = distinct_values(values[last_leaf(self._gold.root)])
         return answers if {value.key for value in answers} == {value.key for value in self._gold.root_answers} else None
 

@@ -20,7 +20,7 @@ from showhow.fiction.questions.expressions import Compare, Judge, Most, Same
 from showhow.fiction.questions.reasoning import DIRECT_REASONING, RELATE, SEARCH, ReasoningNode
 from showhow.fiction.universe.universe import SOURCES
 from showhow.oracles.baselines import BaselineOracle
-from showhow.oracles.fact_finder import FactFinder
+from showhow.oracles.fact_finder import FactFinder, RetrievedFacts
 from showhow.oracles.graph_walks import GRAPH_WALK_REPLIES
 from showhow.oracles.reasoning import (
     GoldOperation,
@@ -73,16 +73,24 @@ from showhow.reasoners.pdrr.skills import (
 from showhow.reasoners.pdrr.triples import is_unknown, schedule_triples
 from showhow.reasoners.skills.set_operations import OperationUndefined, combine_answers
 from showhow.reasoners.skills.skill import SkillAttempt, SkillCall, SkillReply
-from showhow.reasoners.skills.values import AnswersReply, AnswerValue, ReasonedReply, SourcePassage, format_values
+from showhow.reasoners.skills.values import (
+    AnswersReply,
+    AnswerValue,
+    ReasonedReply,
+    SourcePassage,
+    conclude,
+    format_values,
+)
 from showhow.reasoners.sources import PassageQuestion, SelectSourcesReply, SelectSourcesRequest
 
 
 class OracleResponder(BaselineOracle):
-    """Replies with the gold reasoning of one question; names the passages that state it, as far as they do."""
+    """Replies with the gold reasoning of one question; names the passages that state it, as far as they do.
+
+    Its replies let a run go on whatever was retrieved; `conclude_from_retrieved` answers from that alone.
+    """
 
     name = "oracle"
-    unstated_replies = 0
-    """Replies of which no passage that the request shows states a fact."""
 
     def reply(self, call: SkillCall[Any, Any], rejections: Sequence[SkillAttempt]) -> SkillReply:  # noqa: ARG002 - it never errs
         """Reply to the call; KeyError for a skill that has no gold reasoning."""
@@ -90,28 +98,41 @@ class OracleResponder(BaselineOracle):
             value = GRAPH_WALK_REPLIES[call.skill.name](self._gold, call.request)
         else:
             value = _REPLIES[call.skill.name](self, call.request)
-        if not isinstance(value, call.skill.reply_type):
-            # Gold replies quote nothing, so those of skills that may quote are answers like all others.
-            value = call.skill.reply_type.model_validate(value.model_dump())
-        value = self._cite(value, call.request)
+            if not isinstance(value, call.skill.reply_type):
+                # Gold replies quote nothing, so those of skills that may quote are answers like all others.
+                value = call.skill.reply_type.model_validate(value.model_dump())
+            if hasattr(call.request, "passages"):
+                value = self._cite(value, self._retrieved.add(call.request.passages, self.list_asked(call.request)))
         return SkillReply(value.model_dump_json(exclude_none=True), value)
 
-    def _cite(self, reply: BaseModel, request: Any) -> BaseModel:
-        """The reply with the passages of the request that state its facts, as far as they do."""
+    def _cite(self, reply: BaseModel, stating: list[str]) -> BaseModel:
+        """The reply with the passages that state its facts, as far as they do."""
         part = next((name for name in ("intermediate", "final") if getattr(reply, name, None) is not None), None)
         if part is not None:
-            return reply.model_copy(update={part: self._cite(getattr(reply, part), request)})
-        passages = getattr(request, "passages", ())
-        if not passages or not hasattr(reply, "support") or reply.support or getattr(reply, "unknown", False):
+            return reply.model_copy(update={part: self._cite(getattr(reply, part), stating)})
+        if not hasattr(reply, "support") or reply.support or getattr(reply, "unknown", False):
             return reply
-        stated = [self.facts.find_stated(*asked, passages) for asked in self.list_asked(request)]
-        self.unstated_replies += any(part.missing for part in stated)
-        return reply.model_copy(update={"support": list(dict.fromkeys(id_ for part in stated for id_ in part.support))})
+        return reply.model_copy(update={"support": stating})
+
+    def conclude_from_retrieved(self) -> dict[str, str | None]:
+        """The `answer` that follows from what the run retrieved alone, and what that `lacks`; empty if it had no use.
+
+        Walks along facts of the graph are answered from these facts anyway.
+        """
+        if self._retrieved.is_unused:
+            return {}
+        answers, lacks = self._retrieved.conclude()
+        text = None if answers is None else conclude(answers, (), {"text"}).answers.final_answer
+        return {"answer": text, "lacks": lacks}
 
     @cached_property
     def facts(self) -> FactFinder:
         """Finds the passages that state facts."""
         return FactFinder(self._gold)
+
+    @cached_property
+    def _retrieved(self) -> RetrievedFacts:
+        return RetrievedFacts(self._gold, self.facts)
 
     def list_asked(self, request: Any) -> list[tuple[GoldOperation, list[AnswerValue]]]:
         """The operations whose facts a reply to the request rests on, each with the things that it is about."""
@@ -260,20 +281,36 @@ class OracleResponder(BaselineOracle):
         node = self.find_question(request.question)
         if node is None or self.lacks_facts(node, request.state):
             return ConcludeReply(reasons="It follows from other facts.", answers=[], unknown=True)
-        facts = {fact.number: fact.answers for fact in request.state if not fact.unknown}
-        numbers = self._match_state(request.state) if node is self._gold.root else {}
-        # Sub-questions refer to facts by number, questions of a tree to other questions: one text may be of both kinds.
-        others = [fact for fact in request.state if fact.number not in numbers.values()]
-        numbers |= {last_leaf(child): number for child, number in self.match_children(node, others).items()}
-        given = {leaf: facts[number] for leaf, number in numbers.items() if number in facts}
-        self.unstated_replies += node is self._gold.root and len(given) < len(self._gold.subquestions)
         try:
-            answers = self._evaluate_all(given)[last_leaf(node)]
+            answers = self._evaluate_all(self._given_answers(node, request.state))[last_leaf(node)]
         except UnknownOperation as error:
             return ConcludeReply(reasons=f"A fact does not fit: {error}.", answers=[], unknown=True)
         return ConcludeReply(
             reasons="It follows from the facts.", answers=answers, used=[fact.number for fact in request.state]
         )
+
+    def follows(self, request: StateRequest) -> bool:
+        """Whether the facts are all that the question needs, so that nothing is taken from the gold reasoning."""
+        node = self.find_question(request.question)
+        # Rationales are complete, or there is no conclusion.
+        if node is None or any(not fact.question for fact in request.state):
+            return True
+        given = self._given_answers(node, request.state)
+        needed = [last_leaf(node)]
+        for leaf in needed:
+            needed += [] if leaf in given else [last_leaf(other) for other in leaf.inputs]
+        return not any(leaf.needs_retrieval and leaf not in given for leaf in needed)
+
+    def _given_answers(
+        self, node: ReasoningNode, state: Sequence[ExcavatedFact]
+    ) -> dict[ReasoningNode, list[AnswerValue]]:
+        """The answers that facts have to operations of a question."""
+        facts = {fact.number: fact.answers for fact in state if not fact.unknown}
+        numbers = self._match_state(state) if node is self._gold.root else {}
+        # Sub-questions refer to facts by number, questions of a tree to other questions: one text may be of both kinds.
+        others = [fact for fact in state if fact.number not in numbers.values()]
+        numbers |= {last_leaf(child): number for child, number in self.match_children(node, others).items()}
+        return {leaf: facts[number] for leaf, number in numbers.items() if number in facts}
 
     def structure(self, _request: PdrrQuestion) -> StructureReply:
         """The gold structure."""
@@ -348,7 +385,10 @@ class OracleResponder(BaselineOracle):
         if triples != list(self._gold.triples) or wrong:
             return ReasonedReply(reasons="Other triples than the gold ones.", answers=[], unknown=True)
         if all(completed.kept is None for completed in request.triples):
-            answers = self._triples.answer_joined(request.values, [passage.text for passage in request.passages])
+            answers = self._triples.answer_joined(
+                request.values,
+                lambda operation, heads: self.facts.find_stated(operation, heads, request.passages).answers,
+            )
             if answers is None:
                 return ReasonedReply(reasons="Too few values were joined.", answers=[], unknown=True)
             reasons = "The triples state it." if answers else "The triples have no answer."

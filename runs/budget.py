@@ -15,6 +15,7 @@ from showhow.llm.usage import Usage
 from showhow.reasoners.base import CallBudget
 
 SKILL_PURPOSE, TOOL_PURPOSE = "skill:", "tool:"
+STEP_PURPOSE_PREFIXES = (TOOL_PURPOSE, SKILL_PURPOSE)
 """The purposes of model requests that are sent while their step is under way begin with one of these."""
 MAX_CONCURRENT_QUESTIONS = 64
 """The most questions that one process answers at the same time."""
@@ -54,9 +55,17 @@ class BudgetMeter:
     """
 
     def __init__(
-        self, limits: RunLimits, steps: int, used: Usage, current_step: Callable[[], UUID | None] = lambda: None
+        self,
+        limits: RunLimits,
+        steps: int,
+        used: Usage,
+        current_step: Callable[[], UUID | None] = lambda: None,
+        unused: Iterable[Usage] = (),
     ) -> None:
-        """`current_step` tells the step of whose tool or skill this thread's request is; None for a decision."""
+        """`current_step` tells the step of whose tool or skill this thread's request is; None for a decision.
+
+        `unused` is what those replies used that a resumed run may take; each counts when it is taken, or at the end.
+        """
         self.steps = steps
         self.usage = used
         self.calls = CallCounts()
@@ -66,6 +75,7 @@ class BudgetMeter:
         """Requests of tools and decisions that no finished step has yet."""
         self._unsettled: dict[UUID | None, list[Usage]] = {}
         """What finished requests used that no finished step has yet, by step; None for decisions."""
+        self._unused = [*unused]
         self._was_denied = False
         self._current_step = current_step
         self._lock = RLock()
@@ -124,8 +134,10 @@ class BudgetMeter:
 
     def end(self, purpose: str, usage: Usage) -> None:
         """Keep what a request used until the step is finished that it belongs to."""
-        step = self._current_step() if purpose.startswith((SKILL_PURPOSE, TOOL_PURPOSE)) else None
+        step = self._current_step() if purpose.startswith(STEP_PURPOSE_PREFIXES) else None
         with self._lock:
+            if usage in self._unused:
+                self._unused.remove(usage)
             self._unsettled.setdefault(step, []).append(usage)
 
     def settle(self, model_calls: int, usage: Usage | None = None, step: UUID | None = None) -> None:
@@ -143,7 +155,8 @@ class BudgetMeter:
     def settle_rest(self, error: ChatError | None = None) -> None:
         """Add, at the end of the run, what was used by requests that no step has, such as the one that failed."""
         with self._lock:
-            rest = [usage for usages in self._unsettled.values() for usage in usages]
+            rest = [*self._unused, *(usage for usages in self._unsettled.values() for usage in usages)]
+            self._unused.clear()
             self._unsettled.clear()
             if error is not None and error.usage is not None and all(usage is not error.usage for usage in rest):
                 rest.append(error.usage)

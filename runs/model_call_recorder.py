@@ -20,18 +20,16 @@ from showhow.db.traces.model_calls import (
     begin_model_call,
     complete_model_call,
     fail_model_call,
-    list_unused_replies,
     withdraw_model_call,
 )
 from showhow.llm.errors import ChatError
 from showhow.llm.types import ChatReply, ModelToolCall, OutgoingRequest, TokenLogprob
 from showhow.llm.usage import Usage
 from showhow.runs.branch_workers import RequestNotSent
-from showhow.runs.budget import SKILL_PURPOSE, TOOL_PURPOSE
+from showhow.runs.budget import STEP_PURPOSE_PREFIXES
 from showhow.runs.recorders import StoreRecorder
 from showhow.worlds.text_normalization import make_storable
 
-STEP_PURPOSE_PREFIXES = (TOOL_PURPOSE, SKILL_PURPOSE)
 _RESERVATION_POLL_SECONDS = 0.25
 _current_step_id: ContextVar[UUID | None] = ContextVar("current_step_id", default=None)
 
@@ -80,11 +78,8 @@ class StoreModelCallRecorder:
 
     def _load_unused_replies(self) -> dict[str, deque[ChatReply]]:
         replies: dict[str, deque[ChatReply]] = {}
-        with self._database.read() as session:
-            for call in list_unused_replies(session, self._steps.trace_id):
-                # The reply that decided a step is used, even if the tool of the step was interrupted.
-                if call.step_id is None or call.purpose.startswith(STEP_PURPOSE_PREFIXES):
-                    replies.setdefault(call.request_hash, deque()).append(to_chat_reply(call))
+        for call in self._steps.unused_replies:
+            replies.setdefault(call.request_hash, deque()).append(to_chat_reply(call))
         return replies
 
     def begin(self, request: OutgoingRequest, most: Usage) -> UUID:

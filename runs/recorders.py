@@ -8,17 +8,17 @@ from typing import Any, Protocol, TypeVar
 from uuid import UUID, uuid4
 
 from showhow.db.database import Database
-from showhow.db.models import SPAN_SKILL, Step, Trace
+from showhow.db.models import SPAN_SKILL, ModelCall, Step, Trace
 from showhow.db.runs import runs
 from showhow.db.runs.runs import RunOutcome
 from showhow.db.traces import recording, traces
-from showhow.db.traces.model_calls import mark_lost_model_calls
+from showhow.db.traces.model_calls import list_call_usages, list_unused_replies, mark_lost_model_calls
 from showhow.db.traces.recording import NewStep, StepResult
 from showhow.llm.usage import Usage
 from showhow.reasoners.base import Action, to_step_result
 from showhow.reasoners.skills.skill import SkillCall, SkillResult, read_skill_step
 from showhow.reasoners.skills.values import renumber_passages
-from showhow.runs.budget import CallCounts, sum_step_usage
+from showhow.runs.budget import STEP_PURPOSE_PREFIXES, CallCounts, sum_step_usage
 from showhow.tools.tool import Observation, ToolResult
 from showhow.worlds.source import ErrorKind
 
@@ -111,6 +111,8 @@ class MemoryRecorder:
 
     def __init__(self, steps: Sequence[Step] = ()) -> None:
         self.reusable_steps: Sequence[Step] = ()
+        self.unused_replies: Sequence[ModelCall] = ()
+        self.calls_of_no_step = 0
         self.trace_id = uuid4()
         self.steps = list(steps)
         self.result: RunOutcome | None = None
@@ -154,14 +156,24 @@ class StoreRecorder:
         self._on_step = on_step
         with database.read() as session:
             self.recorded_steps = traces.load_trace(session, trace.id).steps
+            usages = list_call_usages(session, trace.id)
+            # The reply that decided a step is used, even if the tool of the step was interrupted.
+            self.unused_replies = [
+                call
+                for call in list_unused_replies(session, trace.id)
+                if call.step_id is None or call.purpose.startswith(STEP_PURPOSE_PREFIXES)
+            ]
         self.reusable_steps = _load_reusable_steps(database, trace)
         # The usage of steps copied from another trace counts there.
         step_usage = sum_step_usage(
             step for step in self.recorded_steps if step.position > (trace.parent_position or 0)
         )
-        # An ended run may have used more than its steps, such as a reply after which a limit was reached.
-        stored_usage = Usage(**trace.cost)
-        self.usage = max(step_usage, stored_usage, key=lambda usage: usage.calls)
+        # A run may have used more than its steps, such as a reply after which a limit was reached.
+        unused = {call.id for call in self.unused_replies}
+        used = (Usage(**usage) for id_, usage in usages.items() if id_ not in unused)
+        other_usage = sum(used, Usage()) if usages else Usage(**trace.cost)
+        self.usage = max(step_usage, other_usage, key=lambda usage: usage.calls)
+        self.calls_of_no_step = self.usage.calls - step_usage.calls
 
     def begin(self, new: NewStep) -> Step:
         """Store the step; Conflict if another process or person has changed the trace."""

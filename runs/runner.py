@@ -18,7 +18,7 @@ from typing import Any, Protocol
 from uuid import UUID
 
 from showhow.db.database import StoreError
-from showhow.db.models import UNFINISHED_ENDINGS, WAITING, Step
+from showhow.db.models import WAITING, ModelCall, Step
 from showhow.db.questions.answer_formats import InvalidAnswer
 from showhow.db.run_spec import RunLimits
 from showhow.db.runs.runs import RunOutcome
@@ -80,7 +80,15 @@ class RunRecorder(StepRecorder, Protocol):
 
     @property
     def usage(self) -> Usage:
-        """The usage of the run's model calls so far."""
+        """The usage of the run's model calls so far, without that of the unused replies."""
+
+    @property
+    def calls_of_no_step(self) -> int:
+        """How many of these calls no step has."""
+
+    @property
+    def unused_replies(self) -> Sequence[ModelCall]:
+        """Replies that an earlier process stored and did not use; the run takes those that it asks for."""
 
     def finish(self, outcome: RunOutcome) -> None:
         """Store the outcome of the run."""
@@ -156,7 +164,8 @@ class _RunDriver:
     def __init__(self, task: Task, recorder: RunRecorder, control: RunControl) -> None:
         self._recorder = recorder
         self._control = control
-        self._meter = BudgetMeter(control.limits, len(recorder.recorded_steps), recorder.usage, current_step)
+        unused = (Usage(**(call.usage or {})) for call in recorder.unused_replies)
+        self._meter = BudgetMeter(control.limits, len(recorder.recorded_steps), recorder.usage, current_step, unused)
         self._workers = CancellableWorkers(control.on_text)
         task = _set_model_deadline(task, control.limits.seconds)
         if (chat := task.context.chat) is not None:
@@ -225,13 +234,12 @@ class _RunDriver:
 
     def make_result(self, ending: str, failure: str | None) -> RunOutcome:
         """The outcome of the run with its usage and seconds so far."""
-        # A run that may go on takes the replies that no step has, and counts them then.
-        if ending not in UNFINISHED_ENDINGS:
-            self._meter.settle_rest()
+        self._meter.settle_rest()
         usage = self._meter.usage.to_json() if self._meter.usage.calls else {}
         calls = self._meter.describe_calls()
-        if unstated := getattr(self._responder, "unstated_replies", 0):
-            calls["unstated_replies"] = unstated
+        # Only gold replies can tell what follows from what was retrieved.
+        if (conclude := getattr(self._responder, "conclude_from_retrieved", None)) and (retrieved := conclude()):
+            calls["retrieved"] = retrieved
         return RunOutcome(ending, failure, usage=usage, seconds=self._meter.seconds, calls=calls)
 
     def _solve(self, reasoner: Reasoner) -> FinalAnswer:
@@ -467,6 +475,7 @@ class _RunDriver:
                 result = self._workers.run(partial(self._call_tool, step), self._check_cancelled)
                 steps[index] = self._complete_tool_step(step, result)
         self._meter.calls = CallCounts.from_steps(steps)
+        self._meter.calls.model_calls += self._recorder.calls_of_no_step
         return steps
 
     def _complete_open_step(self, completion: StepCompletion) -> ToolResult:

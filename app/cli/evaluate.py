@@ -23,6 +23,7 @@ from showhow.evaluation.scoring.scoring import (
     format_usage,
     summarize_calls,
     summarize_refusals,
+    summarize_retrieved,
     summarize_scores,
     summarize_usage,
 )
@@ -103,7 +104,14 @@ def evaluate(
     model = {"reasoner": run.reasoner, "model": run.spec.model, "profile": run.spec.profile, "skills": run.spec.skills}
     counts = summarize_scores(scores) | {"refusals": summarize_refusals(scores), "left": left}
     spent = summarize_usage(execution.used) | {"seconds": round(time.monotonic() - started, 3)}
-    summary = model | counts | spent | summarize_calls(scores) | ({"run": str(run.id)} if keep else {})
+    summary = (
+        model
+        | counts
+        | spent
+        | summarize_calls(scores)
+        | summarize_retrieved(scores)
+        | ({"run": str(run.id)} if keep else {})
+    )
     emit(summary, "\n".join(_result_lines(summary)), as_json=as_json)
     if left:
         raise CommandError(f"{left:,} questions are left: {execution.reason}; {how_to_continue}")
@@ -151,11 +159,10 @@ def _result_lines(summary: dict[str, Any]) -> Iterator[str]:
         )
     for reason, count in list(summary["refusals"].items())[:MAX_REASONS]:
         yield f"{count:4,} refused: {reason}"
-    if unread := summary["resting_on_unread_facts"]:
-        yield (
-            f"{unread:4,} of {summary['questions']:,} rest on gold facts that nothing retrieved states, or that were "
-            f"not asked for: {1 - unread / summary['questions']:.3f} rest on what was retrieved alone"
-        )
+    if "f1_from_retrieved" in summary:
+        yield f"F1 {summary['f1_from_retrieved']:.3f} from what was retrieved alone, without the rest of the gold facts"
+        for reason, count in summary["not_retrieved"].items():
+            yield f"{count:4,} lack: {reason}"
     if summary["left"]:
         yield f"{summary['left']:,} questions are left unanswered and are not counted"
     if "run" in summary:

@@ -240,6 +240,13 @@ def list_unfinished_usages(session: Session, run_id: UUID) -> list[UnfinishedUsa
     return [UnfinishedUsage(kind, usage) for kind, usage in rows if usage]
 
 
+def list_call_usages(session: Session, trace_id: UUID) -> dict[UUID, dict[str, Any]]:
+    """The usages of the trace's model calls that were answered, or failed with a known usage, by the id of the call."""
+    ended = ModelCall.state.in_(("answered", "failed"))
+    rows = session.execute(select(ModelCall.id, ModelCall.usage).where(ModelCall.trace_id == trace_id, ended))
+    return {id_: usage for id_, usage in rows if usage}
+
+
 def list_unused_replies(session: Session, trace_id: UUID) -> list[ModelCall]:
     """List the trace's answered calls without a step, or with an unfinished one, in the order they were sent.
 

@@ -64,8 +64,10 @@ class QuestionScore:
     """Why it was refused, with the names of its question."""
     says_unanswerable: bool = False
     """Whether the answer is that the question cannot be answered."""
-    unstated_replies: int = 0
-    """Gold replies to skills that rest on facts which nothing that was retrieved states."""
+    f1_from_retrieved: float | None = None
+    """Gold replies only: the F1 of the answer that follows from what was retrieved alone; 0 if none does."""
+    lacks: str | None = None
+    """What that answer lacks."""
 
 
 def sample_questions(questions: Sequence[GoldQuestionType], limit: int | None, seed: int) -> list[GoldQuestionType]:
@@ -96,6 +98,8 @@ def score_outcome(question: GoldQuestion, outcome: RunOutcome) -> QuestionScore:
 def describe_outcome(question: GoldQuestion, outcome: RunOutcome, scores: Mapping[str, float] | None) -> QuestionScore:
     """How a run over the question ended, with the scores of its answer."""
     answers, calls = outcome.answers, outcome.calls
+    retrieved = calls.get("retrieved")
+    follows = score_by_metric(retrieved["answer"] or "", question.gold_answers) if retrieved else {}
     return QuestionScore(
         group_of_question(question.kind, question.gold_answers) or "unknown",
         outcome.ending,
@@ -106,7 +110,8 @@ def describe_outcome(question: GoldQuestion, outcome: RunOutcome, scores: Mappin
         calls.get("retrievals", 0),
         outcome.refusal_reason,
         answers is not None and read_unanswerable(answers.final_answer) is not None,
-        calls.get("unstated_replies", 0),
+        follows.get(CORRECTNESS_METRIC),
+        None if retrieved is None else retrieved["lacks"],
     )
 
 
@@ -128,6 +133,21 @@ def summarize_scores(scores: Sequence[QuestionScore]) -> dict[str, Any]:
     }
 
 
+def summarize_retrieved(scores: Sequence[QuestionScore]) -> dict[str, Any]:
+    """With gold replies the F1 of what follows from what was retrieved alone, and what is lacked where it is below 1.
+
+    Empty for other replies, and for methods that retrieve no passages.
+    """
+    figures = [(score.f1_from_retrieved, score.lacks) for score in scores if score.f1_from_retrieved is not None]
+    if not figures:
+        return {}
+    lacks = Counter(reason for value, reason in figures if value < 1)
+    return {
+        "f1_from_retrieved": round(mean([value for value, _ in figures]), 4),
+        "not_retrieved": dict(lacks.most_common()),
+    }
+
+
 def summarize_calls(scores: Sequence[QuestionScore]) -> dict[str, int | None]:
     """The calls of all questions; `model_calls_expected` is None unless every question tells its own."""
     expected = [score.model_calls_expected for score in scores]
@@ -136,7 +156,6 @@ def summarize_calls(scores: Sequence[QuestionScore]) -> dict[str, int | None]:
         "model_calls": sum(score.model_calls for score in scores),
         "model_calls_expected": sum(known) if len(known) == len(expected) else None,
         "retrievals": sum(score.retrievals for score in scores),
-        "resting_on_unread_facts": sum(score.unstated_replies > 0 for score in scores),
     }
 
 

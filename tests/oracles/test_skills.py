@@ -20,7 +20,7 @@ from showhow.db.run_spec import RunLimits
 from showhow.db.runs.runs import RunOutcome
 from showhow.db.unanswerable import find_gold_reason
 from showhow.evaluation.datasets import read_questions
-from showhow.evaluation.scoring.scoring import sample_questions, score_outcome
+from showhow.evaluation.scoring.scoring import sample_questions, score_outcome, summarize_retrieved
 from showhow.fiction.generator.build import generate_world
 from showhow.fiction.questions.reasoning import ReasoningNode
 from showhow.fiction.universe.options import GenerationOptions
@@ -36,6 +36,7 @@ from showhow.oracles.skill_sources import (
 from showhow.oracles.skills import OracleResponder
 from showhow.reasoners.base import Task
 from showhow.reasoners.geek.skills import DecomposeRequest, ExcavatedFact, StateRequest
+from showhow.reasoners.pdrr.skills import ANSWER_TRIPLES, AnswerTriplesRequest
 from showhow.reasoners.registry import REASONERS, make_reasoner
 from showhow.reasoners.skills.skill import (
     ModelResponder,
@@ -46,7 +47,8 @@ from showhow.reasoners.skills.skill import (
     SkillReply,
     build_skill_messages,
 )
-from showhow.reasoners.skills.values import AnswersReply, AnswerValue
+from showhow.reasoners.skills.values import AnswersReply, AnswerValue, SourcePassage
+from showhow.reasoners.sources import DIRECT_RAG, PassageQuestion
 from showhow.runs.recorders import MemoryRecorder
 from showhow.runs.runner import RunControl, run_reasoner
 from showhow.tools.registry import available_tools
@@ -202,6 +204,70 @@ def test_the_thought_of_a_question_without_an_answer_does_not_say_that_the_tripl
     outcome, _ = one_ground.run("pdrr", question, one_ground.oracle(question))
     assert outcome.answers is not None
     assert "The triples have no answer." in (outcome.answers.final_thought or ""), outcome.answers
+
+
+NOT_RETRIEVED: dict[str, dict[str, int]] = {
+    "atomr": {"no passage states every place of birth": 1, "no passage states every sister": 1},
+    "pdrr": {"no passage states every place of birth": 1},
+    "geek": {
+        "no passage states every date of death": 1,
+        "no passage states every place of birth": 1,
+        "no passage states every sister": 1,
+    },
+}
+"""What the answers lack that follow from what was retrieved alone, and of how many questions."""
+
+
+@pytest.mark.parametrize("method", EXACT_METHODS)
+def test_the_proof_tells_what_follows_from_what_was_retrieved_alone(
+    one_ground: Ground, everywhere: Ground, method: str
+):
+    for ground, lacking in ((one_ground, NOT_RETRIEVED[method]), (everywhere, {})):
+        scores = [
+            score_outcome(question, ground.run(method, question, ground.oracle(question))[0])
+            for question in ground.questions
+        ]
+        told = summarize_retrieved(scores)
+        assert told["not_retrieved"] == lacking
+        assert (told["f1_from_retrieved"] < 1.0) == bool(lacking)
+
+
+def test_nothing_follows_from_nothing_retrieved(one_ground: Ground):
+    question = next(question for question in one_ground.questions if is_short(question))
+    oracle = one_ground.oracle(question)
+    assert oracle.conclude_from_retrieved() == {}
+    request = PassageQuestion(question=question.text, passages=[])
+    assert oracle.reply(SkillCall(DIRECT_RAG, request, "0"), ()).value.answers
+    told = oracle.conclude_from_retrieved()
+    assert told["answer"] is None
+    assert str(told["lacks"]).startswith("no passage states every ")
+
+
+def test_of_values_that_a_join_left_out_only_facts_tell(one_ground: Ground):
+    """A passage that names them without saying what they are tells nothing."""
+    read = 0
+    for question in one_ground.questions:
+        _, recorder = one_ground.run("pdrr", question, one_ground.oracle(question))
+        step = next(step for step in recorder.steps if step.skill == ANSWER_TRIPLES.reference)
+        request = AnswerTriplesRequest.model_validate(step.arguments)
+        oracle, emptied = one_ground.oracle(question), {name: list[AnswerValue]() for name in request.values}
+        names = " and ".join(passage.text.replace(" | ", " or ") for passage in request.passages)
+        naming = [
+            SourcePassage(id=passage.id, source="text", title="Names", text=names) for passage in request.passages
+        ]
+        by_facts, by_names = (
+            oracle.answer_triples(request.model_copy(update={"values": emptied, "passages": passages}))
+            for passages in (request.passages, naming)
+        )
+        if question.gold_answers and find_gold_reason(question.gold_answers) is None and emptied:
+            assert by_names.unknown, (question.kind, by_names)
+            assert by_facts.unknown or answer_texts(by_facts) == {gold["text"] for gold in question.gold_answers}
+            read += not by_facts.unknown
+    assert read > 2
+
+
+def answer_texts(reply: AnswersReply) -> set[str]:
+    return {answer.text for answer in reply.answers}
 
 
 @dataclass(frozen=True)

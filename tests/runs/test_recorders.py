@@ -3,16 +3,17 @@
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
+from threading import Event
 from types import SimpleNamespace
 from typing import Any
 from uuid import UUID
 
 import pytest
 
-from showhow.db.database import Conflict, Database
+from showhow.db.database import Conflict, Database, StoreError
 from showhow.db.models import Run, Trace
 from showhow.db.people import users
 from showhow.db.questions import projects
@@ -32,7 +33,7 @@ from showhow.tools.tool import Observation, ToolContext
 from tests.reasoners.scripted import NOWHERE, Hanging, Scripted, breaks, echo, tool_of
 from tests.runs.killed_tree import DEPTH, QUESTION
 from tests.runs.test_branches import Delays, RandomTree
-from tests.servers.model import ModelServer, Reply, Request, Says
+from tests.servers.model import Fails, ModelServer, Reply, Request, Says
 
 MOST = Usage("m", 1, unreported_calls=1, token_bound=500)
 USED = {"model": "m", "calls": 1, "input_tokens": 90, "output_tokens": 10, "seconds": 0.5, "cost": 0.01}
@@ -151,8 +152,9 @@ def test_a_paid_reply_that_was_not_used_keeps_its_log_probabilities(scene: Scene
     request = OutgoingRequest("skill:plan", "m", [{"role": "user", "content": "Plan."}], {"logprobs": True})
     logprobs = (TokenLogprob(0, 2, -0.5), TokenLogprob(2, 5, -1.25))
     reply = ChatReply("A no", (), Usage(**USED), "stop", logprobs=logprobs)
-    first, second = (StoreModelCallRecorder(scene.store, StoreRecorder(scene.store, scene.trace)) for _ in range(2))
+    first = StoreModelCallRecorder(scene.store, StoreRecorder(scene.store, scene.trace))
     first.complete(first.begin(request, MOST), reply)
+    second = StoreModelCallRecorder(scene.store, StoreRecorder(scene.store, scene.trace))
     taken = second.take_unused_reply(request)
     assert taken is not None
     assert (taken.text, taken.logprobs) == ("A no", logprobs)
@@ -273,6 +275,65 @@ def test_a_reply_of_a_run_that_failed_is_not_used_again(scene: Scene):
             reasoner = SimpleNamespace(name="asking", solve=lambda task: ask_and_fail(task.context))
             assert run_reasoner(reasoner, task, steps).failure == f"No {number}."
         assert len(server.requests) == 2
+
+
+@dataclass
+class Asking:
+    """Asks the model one question after the other without a step, and answers with the last reply."""
+
+    questions: list[str]
+    before_second: Callable[[], object] = lambda: None
+    name: str = "asking"
+
+    def solve(self, task: Task) -> ReasonerGenerator:
+        assert task.context.chat is not None
+        replies: list[ChatReply] = []
+        for question in self.questions:
+            if replies:
+                self.before_second()
+            replies.append(task.context.chat.ask([Message("user", question)]))
+        usage = sum((reply.usage for reply in replies), Usage())
+        return FinalAnswer(recording.TraceAnswers(final_answer=replies[-1].text), usage.to_json())
+        yield
+
+
+QUAY, BUILDER = "Which quay?", "Who built it?"
+
+
+@pytest.mark.parametrize("again", [QUAY, "Which of the quays?"], ids=["asked again", "not asked again"])
+@pytest.mark.parametrize("ending", ["failed", "limit", "stopped", "killed"])
+def test_a_resumed_run_counts_each_request_of_the_servers_log_once(scene: Scene, ending: str, again: str):
+    """It begins with a reply that no step has, which a run that failed does not use again."""
+    may_end, first = Event(), RunControl(RunLimits(model_calls=1 if ending == "limit" else None))
+
+    def interrupt() -> None:
+        if ending == "stopped":
+            first.stop.set()
+            may_end.wait()
+        if ending in ("stopped", "killed"):
+            raise StoreError("the database is gone")
+
+    def reply(request: Request) -> Reply:
+        is_refused = ending == "failed" and request.place == 1
+        return Fails(400, "there is no such quay") if is_refused else Says("Ada", usage=(90, 10))
+
+    lives = [(Asking([QUAY, BUILDER], interrupt), first, ending), (Asking([again, BUILDER]), RunControl(), "answered")]
+    with ModelServer(reply) as server:
+        for asking, control, expected in lives:
+            steps = StoreRecorder(scene.store, scene.trace if control is first else scene.reopened())
+            chat = server.chat().recording(StoreModelCallRecorder(scene.store, steps))
+            task = Task("Who built the quay?", replace(NOWHERE, chat=chat), TOOLS)
+            if expected == "killed":
+                with pytest.raises(StoreError):
+                    run_reasoner(asking, task, steps, control)
+                continue
+            assert run_reasoner(asking, task, steps, control).ending == expected
+            may_end.set()
+            trace, sent = scene.record().trace, len(server.requests)
+            assert (trace.cost["calls"], trace.result.calls["model_calls"]) == (sent, sent)
+            replies = sent - (ending == "failed")
+            assert (trace.cost["input_tokens"], trace.cost["output_tokens"]) == (90 * replies, 10 * replies)
+    assert sent == (4 if ending == "failed" else 2 + (again != QUAY))
 
 
 def test_any_user_may_rate_the_steps_of_a_run_and_former_ratings_are_kept(scene: Scene):
