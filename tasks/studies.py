@@ -1,6 +1,6 @@
 """Make a blind study of the answers of runs, people and files, and report it."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
@@ -30,7 +30,7 @@ from showhow.evaluation.comparison.study_design import (
 from showhow.evaluation.metrics import ANSWER_F1
 from showhow.evaluation.metrics.metric import ANSWER_FIELDS
 from showhow.evaluation.scoring.prediction_files import PredictionFileError, find_id_field, read_rows
-from showhow.option_fields import option
+from showhow.option_fields import group, option
 from showhow.runs.services import Services
 from showhow.tasks.task import TaskError
 
@@ -44,6 +44,48 @@ MIN_HIDDEN_CHARACTERS = 3
 """A shorter name of a system, such as A, is a word of answers too, and is not hidden in them."""
 
 
+def _check_choice(name: str, value: str, known: Collection[str]) -> None:
+    if value and value not in known:
+        raise TaskError(f"--{name} {value!r} is none of {', '.join(known)}; choose one of them")
+
+
+def _check_shares(shares: Mapping[str, float]) -> None:
+    for name, share in shares.items():
+        if not 0 <= share <= 1:
+            raise TaskError(f"--{name} is {share}; it is a share from 0 to 1")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StudyDraw:
+    """How the pairs of a study are drawn."""
+
+    by: str = option("", f"Draw questions of each {' or '.join(STRATA)}; default: of all together.")
+    questions: int | None = option(None, "Questions to draw, of each stratum; default: all.", minimum=1)
+    every_pair: bool = option(default=False, help="Compare every pair; default: the first system with each other one.")
+    within: float = option(0.1, "Share of comparisons that the same person judges again.", minimum=0, maximum=1)
+    between: float = option(0.1, "Share of comparisons that another person judges, too.", minimum=0, maximum=1)
+    seed: int = option(0, "The seed of questions, sides and order.")
+
+    def check(self) -> None:
+        """TaskError for a value out of bounds."""
+        _check_choice("by", self.by, STRATA)
+        _check_shares({"within": self.within, "between": self.between})
+        if self.questions is not None and self.questions < 1:
+            raise TaskError(f"--questions is {self.questions}; draw at least 1 of each stratum")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StudyPower:
+    """What is expected of a study's comparisons."""
+
+    ties: float = option(0.4, "Expected share of ties, for the power.", minimum=0, maximum=0.99)
+    win_share: float = option(0.65, "Expected share of wins among the decided, for the power.", minimum=0, maximum=1)
+
+    def check(self) -> None:
+        """TaskError for a value out of bounds."""
+        _check_shares({"ties": self.ties, "win-share": self.win_share})
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MakeStudy:
     """A blind study of two or more systems over questions of a project."""
@@ -54,36 +96,21 @@ class MakeStudy:
         (), f"LABEL=RUN, LABEL=FILE or LABEL={PEOPLE}, repeated: a run's id, answers as JSON Lines, people's traces."
     )
     preset: str = option("", f"{HUMANIQ}: the study of its paper, 5 systems on 50 questions of each of 3 data sets.")
-    by: str = option("", f"Draw questions of each {' or '.join(STRATA)}; default: of all together.")
-    questions: int | None = option(None, "Questions to draw, of each stratum; default: all.", minimum=1)
-    every_pair: bool = option(default=False, help="Compare every pair; default: the first system with each other one.")
-    within: float = option(0.1, "Share of comparisons that the same person judges again.", minimum=0, maximum=1)
-    between: float = option(0.1, "Share of comparisons that another person judges, too.", minimum=0, maximum=1)
     mode: str = option(ANSWERS, f"{ANSWERS}, or {PROCESSES}: which trace is nearer to a person's?")
     length: str = option(SHORT, f"{SHORT} answers, or {LONG}: the written responses of runs that have them.")
     metric: str = option("", "The metric of runs beside which the manual score stands.")
-    ties: float = option(0.4, "Expected share of ties, for the power.", minimum=0, maximum=0.99)
-    win_share: float = option(0.65, "Expected share of wins among the decided, for the power.", minimum=0, maximum=1)
     search_minutes: float = option(5.0, "Minutes of search before an answer may be called one that cannot be judged.")
     hide: tuple[str, ...] = option((), "A name or phrase that would tell where an answer comes from; repeated.")
-    seed: int = option(0, "The seed of questions, sides and order.")
+    draw: StudyDraw = group(StudyDraw, "How pairs are drawn")
+    power: StudyPower = group(StudyPower, "Expected, for the power")
 
     def check(self) -> None:
         """TaskError for a value that is none of its choices, or out of bounds."""
-        for name, value, known in (
-            ("preset", self.preset, ("", HUMANIQ)),
-            ("by", self.by, ("", *STRATA)),
-            ("mode", self.mode, (ANSWERS, PROCESSES)),
-            ("length", self.length, (SHORT, LONG)),
-        ):
-            if value not in known:
-                raise TaskError(f"--{name} {value!r} is none of {', '.join(filter(None, known))}; choose one of them")
-        shares = {"within": self.within, "between": self.between, "ties": self.ties, "win-share": self.win_share}
-        for name, share in shares.items():
-            if not 0 <= share <= 1:
-                raise TaskError(f"--{name} is {share}; it is a share from 0 to 1")
-        if self.questions is not None and self.questions < 1:
-            raise TaskError(f"--questions is {self.questions}; draw at least 1 of each stratum")
+        _check_choice("preset", self.preset, (HUMANIQ,))
+        _check_choice("mode", self.mode, (ANSWERS, PROCESSES))
+        _check_choice("length", self.length, (SHORT, LONG))
+        self.draw.check()
+        self.power.check()
         if self.search_minutes < 0:
             raise TaskError(f"--search-minutes is {self.search_minutes}; it is 0 or more")
 
@@ -100,7 +127,10 @@ def make_study(services: Services, request: MakeStudy) -> Study:
     """Draw a study and store it as a draft; TaskError for systems that cannot be compared."""
     request.check()
     if request.preset == HUMANIQ:
-        request = replace(request, by="dataset", questions=HUMANIQ_QUESTIONS, every_pair=False, within=0.1, between=0.1)
+        draw = replace(
+            request.draw, by="dataset", questions=HUMANIQ_QUESTIONS, every_pair=False, within=0.1, between=0.1
+        )
+        request = replace(request, draw=draw)
     database = services.database
     with database.read() as session:
         project = get_project(session, request.project)
@@ -110,13 +140,15 @@ def make_study(services: Services, request: MakeStudy) -> Study:
     if len(set(names)) != len(names) or len(names) < 2:
         raise TaskError("a study compares at least two systems with different labels; name each with --system")
     shared = [key for key in questions if all(key in system.answers for system in systems)]
-    candidates = [StudyQuestion(key, questions[key].full_text, _stratum(questions[key], request.by)) for key in shared]
+    candidates = [
+        StudyQuestion(key, questions[key].full_text, _stratum(questions[key], request.draw.by)) for key in shared
+    ]
     answers: dict[str, Mapping[str, SystemAnswer]] = {system.name: system.answers for system in systems}
     if request.mode == PROCESSES:
         with database.read() as session:
             people = {str(given.question_id): given for given in list_people_answers(session, project.id)}
         candidates = [question for question in candidates if question.key in people]
-    drawn = draw_questions(candidates, request.questions, request.seed)
+    drawn = draw_questions(candidates, request.draw.questions, request.draw.seed)
     if not drawn:
         raise TaskError("no question was answered by all these systems; choose runs over the same questions")
     if request.mode == PROCESSES:
@@ -125,8 +157,10 @@ def make_study(services: Services, request: MakeStudy) -> Study:
     hidden = [name for name in hidden if len(name) >= MIN_HIDDEN_CHARACTERS]
     if (pattern := hiding_pattern(hidden)) and (named := pattern.search(request.name)):
         raise TaskError(f"judges read the study's name, which names {named[0]!r}; choose another name")
-    plan = PairPlan(pair_systems(names, every=request.every_pair), request.within, request.between, hidden)
-    items = draw_items(drawn, answers, plan, request.seed)
+    plan = PairPlan(
+        pair_systems(names, every=request.draw.every_pair), request.draw.within, request.draw.between, hidden
+    )
+    items = draw_items(drawn, answers, plan, request.draw.seed)
     strata = {stratum: sum(question.stratum == stratum for question in drawn) for stratum in _strata_of(drawn)}
     if request.preset == HUMANIQ:
         _require_humaniq(names, strata)
@@ -141,15 +175,15 @@ def make_study(services: Services, request: MakeStudy) -> Study:
         "questions": len(drawn),
         "left_out": len(questions) - len(shared),
         "strata": strata,
-        "by": request.by or None,
+        "by": request.draw.by or None,
         "repeated": {way: sum(item.repeated_by == way for item in items) for way in (studies.SAME, studies.OTHER)},
         "planned": len(items),
         "power": {
             "comparisons": pairs,
-            "ties": request.ties,
-            "win_share": request.win_share,
-            "power": sign_test_power(pairs, request.ties, request.win_share),
-            "detectable_win_share": detectable_win_share(pairs, request.ties),
+            "ties": request.power.ties,
+            "win_share": request.power.win_share,
+            "power": sign_test_power(pairs, request.power.ties, request.power.win_share),
+            "detectable_win_share": detectable_win_share(pairs, request.power.ties),
         },
         "search_minutes": request.search_minutes,
         "metric": _choose_metric(systems, request.metric),
@@ -160,7 +194,7 @@ def make_study(services: Services, request: MakeStudy) -> Study:
         "scales": describe_scales(request.mode),
     }
     with database.begin() as session:
-        study = Study(project_id=project.id, name=request.name, seed=request.seed, design=design)
+        study = Study(project_id=project.id, name=request.name, seed=request.draw.seed, design=design)
         return studies.save_study(session, request.project, study, items)
 
 
