@@ -62,7 +62,7 @@ def test_unknown_tools_and_arguments_are_refused_with_the_known_ones(harbour_fol
     assert "there are wikisearch, read" in showhow(harbour_folder, "find", "--world", "harbour", "query=x").stderr
     misspelled = showhow(harbour_folder, "wikisearch", "--world", "harbour", "qurey=x")
     assert misspelled.returncode == 1
-    assert "It takes query, limit." in misspelled.stderr
+    assert "It takes query, limit, screened." in misspelled.stderr
 
 
 def test_wrong_usage_has_exit_status_2(harbour_folder: Path) -> None:
