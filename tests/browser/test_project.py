@@ -209,10 +209,10 @@ def test_an_administrator_adds_a_member_and_sees_how_far_answers_agree(page: Pag
         annotator.fill("Final answer", answer)
         page.keyboard.press("Control+Enter")
         expect(page.get_by_text("Submitted for review.")).to_be_visible()
-    open_project(page, inbox, "Pairs", "overview")
-    expect(page.get_by_text("Of 1 pair of answers to 1 question, 100% are the same.")).to_be_visible()
-    rows = page.get_by_label("What each person has done").locator("tbody tr")
-    expect(rows.filter(has_text="bea").locator("td").nth(5)).to_have_text("1.00")
+    open_project(page, inbox, "Pairs", "agreement")
+    answers = page.get_by_label("Agreement by measure").locator("tbody tr").first
+    expect(answers.locator("td").nth(5)).to_have_text("100%")
+    expect(page.get_by_label("By pair of people").locator("tbody tr").first).to_contain_text("bea")
 
 
 def test_two_people_who_save_different_settings_keep_both(page: Page, inbox: Showhow):

@@ -73,6 +73,7 @@ def test_all_answers_of_a_run_are_paged_searched_and_filtered(page: Page, home: 
     table = "Answers of this verification"
     failures = int(re.search(r"\((\d+)\)", page.get_by_label("Answers", exact=True).input_value())[1])  # type: ignore[index]
     ada.choose_option("Answers", "All")
+    # Each row begins with a box and its mark.
     first = ada.rows(table)
     assert len(first) == 50
     expect(page.get_by_text(f"1–50 of {ASKED} answers")).to_be_visible()
@@ -80,12 +81,12 @@ def test_all_answers_of_a_run_are_paged_searched_and_filtered(page: Page, home: 
     expect(page.get_by_text(f"51–{ASKED} of {ASKED} answers")).to_be_visible()
     ada.settle()
     rest = ada.rows(table)
-    assert len({row[1] for row in [*first, *rest]}) == ASKED
+    assert len({row[2] for row in [*first, *rest]}) == ASKED
     ada.choose_option("Answers", "Right")
     right = ada.rows(table)
     assert len(right) == min(50, ASKED - failures) > 0
-    assert {row[5] for row in right} == {"1.00"}
-    word = right[0][1].split()[-1].rstrip("?")
+    assert {row[6] for row in right} == {"1.00"}
+    word = right[0][2].split()[-1].rstrip("?")
     page.get_by_label("Search", exact=True).fill(word)
     page.keyboard.press("Enter")
     ada.settle()

@@ -86,8 +86,8 @@ class Verifier(Librarian):
         self.settle()
 
     def failures(self) -> list[list[str]]:
-        """The rows of the table of answers, which lists the failures first."""
-        return self.rows("Answers of this verification")
+        """The rows of the table of answers, which lists the failures first, without their boxes."""
+        return [row[1:] for row in self.rows("Answers of this verification")]
 
     def repairs(self) -> list[str]:
         """Open the list of repairs on the Annotate page; the questions in it."""
