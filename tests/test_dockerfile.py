@@ -13,6 +13,7 @@ import tomllib
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -157,7 +158,10 @@ def test_the_program_runs_from_the_copied_files_and_the_health_check_tells_wheth
             assert time.monotonic() < end
         served = Path(f"/proc/{process.pid}/cmdline").read_text(encoding="utf-8").split("\0")
         assert str(container / "showhow" / "app" / "server.py") in served
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=10) as page:
+        # A container serves other machines, so people log in.
+        first_page = urllib.request.Request(f"http://127.0.0.1:{port}/", headers={"Accept": "text/html"})
+        with urllib.request.urlopen(first_page, timeout=10) as page:
+            assert urlsplit(page.url).path == "/login"
             assert b"<html" in page.read().lower()
     assert healthcheck(port) != 0
     # The user of the container could not write there.
