@@ -95,8 +95,7 @@ _connect_session = Runtime.connect_session
 def _connect_seat(runtime: Runtime, *arguments: Any, **named: Any) -> str:
     seat = current_seat.get()
     person = None if seat is None else seat.person
-    former = named.get("existing_session_id")
-    if _people.get(former, person) != person:
+    if _people.get(named.get("existing_session_id") or "", person) != person:
         # Somebody else has logged in, in the browser that comes back: what was typed there is not theirs.
         named["existing_session_id"] = None
     session_id = _connect_session(runtime, *arguments, **named)
