@@ -8,7 +8,8 @@ off, or whose login has ended, is out at the next run of a page.
 import asyncio
 import hmac
 import secrets
-from urllib.parse import urlencode, urlsplit
+from collections.abc import Mapping
+from urllib.parse import quote, urlencode, urlsplit
 from uuid import UUID
 
 from starlette.datastructures import Headers
@@ -16,6 +17,7 @@ from starlette.requests import HTTPConnection
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from showhow.app.run_queue import current_seat
 from showhow.db.database import Database, StoreError
 from showhow.db.models import User
 from showhow.db.people import logins, users
@@ -25,6 +27,8 @@ from showhow.settings import OIDC_LOGIN, PROXY_LOGIN
 
 COOKIE = "showhow_login"
 """The cookie with the token of a login."""
+SECURE_COOKIE = f"__Host-{COOKIE}"
+"""Its name over https: browsers take it from no other host, and not over http."""
 SECRET_HEADER = "x-showhow-secret"  # noqa: S105 - a name
 """The header with the secret of the proxy."""
 LOGIN_PATH = "/login"
@@ -92,6 +96,8 @@ class LoginMiddleware:
             await self._app(marked, receive, send)
             return
         person_id = person.id
+        if seat := current_seat.get():
+            seat.person = person_id
 
         async def receive_while_logged_in() -> Message:
             message = await receive()
@@ -132,7 +138,7 @@ class LoginMiddleware:
         sent, names = headers.getlist(SECRET_HEADER), headers.getlist(self._settings.login_header)
         secret = self._settings.login_secret.encode()
         is_proxy = len(sent) == 1 and hmac.compare_digest(sent[0].encode(errors="replace"), secret)
-        return names[0].strip() if is_proxy and len(names) == 1 else ""
+        return _decode(names[0]).strip() if is_proxy and len(names) == 1 else ""
 
     def _answer_stranger(self, connection: HTTPConnection) -> Response:
         """The login page for a page, and a refusal for everything else."""
@@ -147,14 +153,28 @@ class LoginMiddleware:
         )
         if not is_page:
             return PlainTextResponse(NOT_LOGGED_IN, status_code=401, headers={"Connection": "close"})
-        query = connection.url.query
-        page = local_path(f"{scope['path']}{'?' if query else ''}{query}")
+        # Not the URL of the connection, which a Host that is no host makes unreadable.
+        query = scope["query_string"].decode("latin-1")
+        page = local_path(f"{quote(scope['path'])}{'?' if query else ''}{query}")
         return RedirectResponse(f"{LOGIN_PATH}?{urlencode({'next': page})}", status_code=303)
+
+
+def _decode(value: str) -> str:
+    """The text of a header, which is read as Latin-1, in UTF-8 if it is that."""
+    try:
+        return value.encode("latin-1").decode()
+    except UnicodeDecodeError:
+        return value
+
+
+def read_token(cookies: Mapping[str, str]) -> str:
+    """The token of the browser's login, empty without one."""
+    return cookies.get(SECURE_COOKIE) or cookies.get(COOKIE, "")
 
 
 def find_logged_in(connection: HTTPConnection, database: Database) -> User | None:
     """The person whose login the cookie names; its use is noted."""
-    token = connection.cookies.get(COOKIE, "")
+    token = read_token(connection.cookies)
     if not token:
         return None
     with database.read() as session:

@@ -5,7 +5,9 @@ as much work; after some attempts for a name, or from an address, the next ones 
 """
 
 import asyncio
+import hmac
 import secrets
+import unicodedata
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from functools import cache
@@ -17,7 +19,16 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Route
 
-from showhow.app.login import COOKIE, INVITATION_PATH, LOGIN_PATH, find_logged_in, local_path
+from showhow.app.home_secret import derive_key
+from showhow.app.login import (
+    COOKIE,
+    INVITATION_PATH,
+    LOGIN_PATH,
+    SECURE_COOKIE,
+    find_logged_in,
+    local_path,
+    read_token,
+)
 from showhow.app.origin import REFUSAL
 from showhow.app.visitors import Allowance, Bucket, Visitors
 from showhow.app.widgets.autosave import read_body
@@ -25,13 +36,18 @@ from showhow.app.widgets.page_layout import THEME_COOKIE, escape_html, read_asse
 from showhow.db.database import Conflict, Database, StoreError
 from showhow.db.models import User
 from showhow.db.people import logins
+from showhow.db.people.users import MAX_NAME_LENGTH
 from showhow.runs.services import Services
 
-MAX_FORM_BYTES = 16_384
+MAX_FORM_BYTES = 32_768
+"""The longest password twice, in letters that a form writes in twelve bytes."""
 MIN_PASSWORD_CHARACTERS, MAX_PASSWORD_CHARACTERS = 10, 1_000
 ATTEMPTS_FOR_NAME = Allowance(0.1, 5)
 ATTEMPTS_FROM_ADDRESS = Allowance(0.5, 30)
 MAX_COUNTED = 10_000
+KNOWN_COOKIE = "showhow_known"
+"""The cookie of a browser in which a person was logged in: the browser's number, and a signature of both."""
+KNOWN_SECONDS = 365 * 86_400
 WRONG = "The name or the password is wrong, or this person was not invited."
 _hasher = PasswordHasher()
 HASHES_AT_ONCE = 2
@@ -39,34 +55,46 @@ HASHES_AT_ONCE = 2
 
 
 class LoginAttempts:
-    """The attempts that failed, for each name and from each address; the oldest are forgotten first."""
+    """The attempts that failed, for each name and from each address; the oldest are forgotten first.
+
+    A browser in which the person was logged in before is counted by itself: nobody else's attempts keep them out.
+    """
 
     def __init__(self) -> None:
         self._buckets: OrderedDict[tuple[str, str], Bucket] = OrderedDict()
 
-    def take(self, name: str, address: str) -> float:
+    def take(self, name: str, address: str, browser: str = "") -> float:
         """Count an attempt; returns the seconds for which it is refused, and counts none if there are any."""
-        buckets = [
-            self._bucket(("name", name.casefold()), ATTEMPTS_FOR_NAME),
-            self._bucket(("address", address), ATTEMPTS_FROM_ADDRESS),
-        ]
-        wait = max(bucket.take(1) for bucket in buckets)
-        if wait:
-            for bucket in buckets:
-                bucket.take(-1)
-        return wait
+        taken = []
+        for key in _keys(name, address, browser):
+            taken.append(self._bucket(key))
+            if wait := taken[-1].take(1):
+                for bucket in taken:
+                    bucket.take(-1)
+                return wait
+        return 0
 
-    def succeed(self, name: str, address: str) -> None:
+    def succeed(self, name: str, address: str, browser: str = "") -> None:
         """Count the last attempt no more."""
-        self._bucket(("name", name.casefold()), ATTEMPTS_FOR_NAME).take(-1)
-        self._bucket(("address", address), ATTEMPTS_FROM_ADDRESS).take(-1)
+        for key in _keys(name, address, browser):
+            self._bucket(key).take(-1)
 
-    def _bucket(self, key: tuple[str, str], allowance: Allowance) -> Bucket:
-        bucket = self._buckets.setdefault(key, Bucket(allowance))
+    def _bucket(self, key: tuple[str, str]) -> Bucket:
+        bucket = self._buckets.setdefault(key, Bucket(_ALLOWANCES[key[0]]))
         self._buckets.move_to_end(key)
         if len(self._buckets) > MAX_COUNTED:
             self._buckets.popitem(last=False)
         return bucket
+
+
+_ALLOWANCES = {"name": ATTEMPTS_FOR_NAME, "address": ATTEMPTS_FROM_ADDRESS, "browser": ATTEMPTS_FOR_NAME}
+
+
+def _keys(name: str, address: str, browser: str) -> list[tuple[str, str]]:
+    """What an attempt is counted for; the address first, so that one address makes others forgotten slowly only."""
+    if browser:
+        return [("browser", browser)]
+    return [("address", address), ("name", name[:MAX_NAME_LENGTH].casefold())]
 
 
 class LoginPages:
@@ -77,6 +105,7 @@ class LoginPages:
         self._visitors = visitors
         self._attempts = LoginAttempts()
         self._hashing = asyncio.Semaphore(HASHES_AT_ONCE)
+        self._known_key = derive_key(services.settings.home, "known browsers")
 
     def routes(self) -> list[Route]:
         """Their routes."""
@@ -88,20 +117,39 @@ class LoginPages:
             page = local_path(request.query_params.get("next", "/"))
             if await asyncio.to_thread(find_logged_in, request, self._database) is not None:
                 return RedirectResponse(page, status_code=303)
-            return _show_login(request, page)
+            return forget_login(request, _show_login(request, page))
         form = await _read_form(request)
         if form is None:
             return PlainTextResponse(REFUSAL, status_code=403)
         page, name, password = local_path(form.get("next", "/")), form.get("name", "").strip(), form.get("password", "")
-        address = self._visitors.address_of(request)
-        if wait := self._attempts.take(name, address):
+        if len(password) > MAX_PASSWORD_CHARACTERS:
+            password = ""
+        counted = name, self._visitors.address_of(request), self._read_known(request, name)
+        if wait := self._attempts.take(*counted):
             problem = f"Too many attempts. Wait {wait:.0f} seconds, then try again."
             return _show_login(request, page, name, problem, status=429)
-        token = await self._begin_login(name, password, request.cookies.get(COOKIE, ""))
+        token = await self._begin_login(name, password, read_token(request.cookies))
         if token is None:
             return _show_login(request, page, name, WRONG, status=401)
-        self._attempts.succeed(name, address)
-        return enter(request, page, token)
+        self._attempts.succeed(*counted)
+        return self._enter(request, page, token, name)
+
+    def _enter(self, request: Request, page: str, token: str, name: str) -> Response:
+        """Go to the page, logged in, in a browser that is known from now on."""
+        response = enter(page, token, is_secure=is_https(request))
+        browser = self._read_known(request, name) or secrets.token_hex(16)
+        options = {"httponly": True, "samesite": "lax", "secure": is_https(request), "path": LOGIN_PATH}
+        signed = f"{browser}.{self._sign_known(browser, name)}"
+        response.set_cookie(KNOWN_COOKIE, signed, max_age=KNOWN_SECONDS, **options)  # type: ignore[arg-type]
+        return response
+
+    def _read_known(self, request: Request, name: str) -> str:
+        """The number of a browser in which that person was logged in; empty for any other browser."""
+        browser, _, signature = request.cookies.get(KNOWN_COOKIE, "").partition(".")
+        return browser if hmac.compare_digest(signature.encode(), self._sign_known(browser, name).encode()) else ""
+
+    def _sign_known(self, browser: str, name: str) -> str:
+        return hmac.digest(self._known_key, f"{browser} {name}".encode(errors="replace"), "sha256").hex()
 
     async def _begin_login(self, name: str, password: str, former: str) -> str | None:
         """The token of a new login; None if the password is not that of the person of this name."""
@@ -123,9 +171,12 @@ class LoginPages:
 
     async def _hash(self, password: str) -> str:
         async with self._hashing:
-            return await asyncio.to_thread(_hasher.hash, password.encode(errors="replace"))
+            return await asyncio.to_thread(_hasher.hash, _encode(password))
 
     def _find_password(self, name: str) -> tuple[User, str] | None:
+        if "\0" in name:
+            # PostgreSQL stores no such text, and takes none in a query.
+            return None
         with self._database.read() as session:
             return logins.find_password(session, name)
 
@@ -151,9 +202,9 @@ class LoginPages:
             with self._database.begin() as session:
                 person = logins.use_invitation(session, token)
                 logins.set_password(session, person.id, password_hash)
-                return logins.begin_login(session, person.id, request.cookies.get(COOKIE, ""))
+                return logins.begin_login(session, person.id, read_token(request.cookies))
 
-        return enter(request, "/", await asyncio.to_thread(store))
+        return self._enter(request, "/", await asyncio.to_thread(store), name)
 
 
 def answer_errors(page: Callable[[Request], Awaitable[Response]]) -> Callable[[Request], Awaitable[Response]]:
@@ -171,9 +222,14 @@ def answer_errors(page: Callable[[Request], Awaitable[Response]]) -> Callable[[R
 
 def _verify(password_hash: str, password: str) -> bool:
     try:
-        return _hasher.verify(password_hash, password[:MAX_PASSWORD_CHARACTERS].encode(errors="replace"))
+        return _hasher.verify(password_hash, _encode(password))
     except (Argon2Error, InvalidHashError):
         return False
+
+
+def _encode(password: str) -> bytes:
+    """What is hashed; systems write one letter in several ways, such as an umlaut as one character or as two."""
+    return unicodedata.normalize("NFC", password).encode(errors="replace")
 
 
 @cache
@@ -189,18 +245,26 @@ async def _read_form(request: Request) -> dict[str, str] | None:
     return dict(parse_qsl(body.decode(errors="replace"), keep_blank_values=True))
 
 
-def enter(request: Request, page: str, token: str) -> Response:
+def enter(page: str, token: str, *, is_secure: bool) -> Response:
     """Go to the page, logged in."""
     response = RedirectResponse(page, status_code=303)
+    name = SECURE_COOKIE if is_secure else COOKIE
     age = logins.LOGIN_DAYS * 86_400
-    response.set_cookie(COOKIE, token, max_age=age, httponly=True, secure=is_https(request), samesite="lax")
+    response.set_cookie(name, token, max_age=age, httponly=True, secure=is_secure, samesite="lax")
+    return response
+
+
+def forget_login(request: Request, response: Response) -> Response:
+    """The response, which takes from the browser what is left of a login that has ended."""
+    for name in {COOKIE, SECURE_COOKIE} & request.cookies.keys():
+        response.delete_cookie(name, httponly=True, secure=name == SECURE_COOKIE, samesite="lax")
     return response
 
 
 def is_https(request: Request) -> bool:
-    """Whether the browser uses https, up to a proxy too."""
-    forwarded = request.headers.get("x-forwarded-proto", request.url.scheme)
-    return forwarded.partition(",")[0].strip().lower() == "https"
+    """Whether the browser uses https, as the page that it posts says, or else a proxy."""
+    said = request.headers.get("origin") or request.headers.get("x-forwarded-proto", request.scope["scheme"])
+    return said.partition(",")[0].partition(":")[0].strip().lower() == "https"
 
 
 def find_invited_name(database: Database, token: str) -> str | None:

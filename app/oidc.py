@@ -5,9 +5,11 @@ person is known by the provider's issuer and their subject there, never by an ad
 an invitation.
 """
 
+import asyncio
 import hmac
 import logging
 import secrets
+import time
 from base64 import urlsafe_b64encode
 from collections.abc import Awaitable, Callable, Mapping
 from hashlib import sha256
@@ -21,11 +23,20 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
-from showhow.app.login import CALLBACK_PATH, COOKIE, INVITATION_PATH, LOGIN_PATH, START_PATH, find_logged_in, local_path
+from showhow.app.login import (
+    CALLBACK_PATH,
+    INVITATION_PATH,
+    LOGIN_PATH,
+    START_PATH,
+    find_logged_in,
+    local_path,
+    read_token,
+)
 from showhow.app.login_pages import (
     answer_errors,
     enter,
     find_invited_name,
+    forget_login,
     is_https,
     show_invalid_invitation,
     show_page,
@@ -42,6 +53,8 @@ STATE_COOKIE = "showhow_login_state"
 STATE_SECONDS = 600
 MAX_REPLY_BYTES = 1_000_000
 _PROVIDER_SECONDS = 10.0
+_ASKED_AT_ONCE = 8
+"""Requests of strangers that wait for a slow provider at the same time; the threads are those of drafts too."""
 _STATE_ALGORITHM = "HS256"
 _ALGORITHMS = ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"]
 _CLOCK_SECONDS = 60
@@ -65,6 +78,7 @@ class OidcPages:
         settings = services.settings
         self._issuer, self._client, self._secret = settings.oidc_issuer, settings.oidc_client, settings.oidc_secret
         self._redirect = f"{settings.url}{CALLBACK_PATH}"
+        self._asking = asyncio.Semaphore(_ASKED_AT_ONCE)
         # All processes that serve have the same.
         self._state_key = hmac.digest(self._secret.encode(), b"the state of a login", "sha256")
 
@@ -82,7 +96,7 @@ class OidcPages:
         page = local_path(request.query_params.get("next", "/"))
         if await run_in_threadpool(find_logged_in, request, self._database) is not None:
             return RedirectResponse(page, status_code=303)
-        return show_page("Log in", _link({"next": page}, "Log in"), request)
+        return forget_login(request, show_page("Log in", _link({"next": page}, "Log in"), request))
 
     async def _show_invitation(self, request: Request) -> Response:
         token = request.path_params["token"]
@@ -93,7 +107,9 @@ class OidcPages:
         return show_page("You are invited", text + _link({"invitation": token}, "Log in"), request)
 
     async def _start(self, request: Request) -> Response:
-        metadata = await run_in_threadpool(self._read_metadata)
+        async with self._asking:
+            metadata = await run_in_threadpool(self._read_metadata)
+        address = _require_encrypted(metadata.get("authorization_endpoint"))
         verifier, nonce, state = (secrets.token_urlsafe(32) for _ in range(3))
         kept = {
             "state": state,
@@ -101,6 +117,7 @@ class OidcPages:
             "verifier": verifier,
             "next": local_path(request.query_params.get("next", "/")),
             "invitation": request.query_params.get("invitation", "")[:200],
+            "exp": int(time.time()) + STATE_SECONDS,
         }
         query = {
             "response_type": "code",
@@ -112,7 +129,6 @@ class OidcPages:
             "code_challenge": urlsafe_b64encode(sha256(verifier.encode()).digest()).decode().rstrip("="),
             "code_challenge_method": "S256",
         }
-        address = str(metadata.get("authorization_endpoint", ""))
         response = RedirectResponse(f"{address}{'&' if '?' in address else '?'}{urlencode(query)}", status_code=303)
         signed = jwt.encode(kept, self._state_key, algorithm=_STATE_ALGORITHM)
         options = {"httponly": True, "samesite": "lax", "secure": is_https(request), "path": CALLBACK_PATH}
@@ -125,9 +141,11 @@ class OidcPages:
         if kept is None or not code:
             # Such as a login that was cancelled at the provider.
             raise Conflict(FAILED)
-        subject = await run_in_threadpool(self._read_subject, code, kept)
-        token = await run_in_threadpool(self._begin_login, subject, kept["invitation"], request.cookies.get(COOKIE, ""))
-        response = enter(request, kept["next"], token)
+        async with self._asking:
+            subject = await run_in_threadpool(self._read_subject, code, kept)
+        token = await run_in_threadpool(self._begin_login, subject, kept["invitation"], read_token(request.cookies))
+        # The provider sends the browser to this address; a proxy may not say that it speaks TLS.
+        response = enter(kept["next"], token, is_secure=is_https(request) or self._redirect.startswith("https:"))
         response.delete_cookie(STATE_COOKIE, path=CALLBACK_PATH)
         return response
 
@@ -150,25 +168,28 @@ class OidcPages:
             "code_verifier": kept["verifier"],
         }
         credentials: tuple[str, str] | None = (self._client, self._secret)
-        if "client_secret_basic" not in metadata.get("token_endpoint_auth_methods_supported", ["client_secret_basic"]):
+        methods = metadata.get("token_endpoint_auth_methods_supported")
+        if isinstance(methods, list) and "client_secret_basic" not in methods:
             form |= {"client_id": self._client, "client_secret": self._secret}
             credentials = None
         reply = self._ask("POST", metadata.get("token_endpoint"), data=form, auth=credentials)
-        keys = jwt.PyJWKSet.from_dict(self._ask("GET", metadata.get("jwks_uri")))
+        key_set = self._ask("GET", metadata.get("jwks_uri"))
         try:
+            keys = [key for key in jwt.PyJWKSet.from_dict(key_set).keys if key.public_key_use in (None, "sig")]
             id_token = str(reply["id_token"])
             header = jwt.get_unverified_header(id_token)
-            usable = [key for key in keys.keys if header.get("kid") in (None, key.key_id)]
+            usable = [key for key in keys if header.get("kid") in (None, key.key_id)]
             claims = jwt.decode(
                 id_token,
                 usable[0],
                 algorithms=_ALGORITHMS,
                 audience=self._client,
-                issuer=self._issuer,
+                # As the provider writes it, with or without a slash at its end.
+                issuer=str(metadata["issuer"]),
                 leeway=_CLOCK_SECONDS,
                 options={"require": ["exp", "iat", "iss", "aud", "sub"]},
             )
-        except (jwt.PyJWTError, KeyError, IndexError) as error:
+        except (jwt.PyJWTError, LookupError, TypeError, ValueError, AttributeError) as error:
             raise ProviderError(f"its token is refused: {error}") from error
         if claims.get("nonce") != kept["nonce"] or claims.get("azp", self._client) != self._client or not claims["sub"]:
             raise ProviderError("its token belongs to another login")
@@ -195,8 +216,7 @@ class OidcPages:
     def _ask(self, method: str, address: Any, **options: Any) -> dict[str, Any]:
         """The JSON object with which the provider answers."""
         try:
-            if not parse_origin(str(address)).is_private:
-                raise ProviderError(f"{address} is not encrypted")
+            _require_encrypted(address)
             proxy = choose_proxy(self._services.settings.proxy, str(address))
             with (
                 httpx.Client(proxy=proxy.url if proxy else None, trust_env=False, timeout=_PROVIDER_SECONDS) as client,
@@ -208,11 +228,22 @@ class OidcPages:
                     if len(body) > MAX_REPLY_BYTES:
                         raise ProviderError(f"{address} sends too much")
             answer = load_json(bytes(body))
-        except (httpx.HTTPError, httpx.InvalidURL, InvalidOrigin, ValueError) as error:
+        except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:
             raise ProviderError(f"{address} does not answer as a provider does ({error})") from error
         if reply.status_code != httpx.codes.OK or not isinstance(answer, dict):
             raise ProviderError(f"{address} answers with status {reply.status_code}")
         return answer
+
+
+def _require_encrypted(address: object) -> str:
+    """The address, to which a login may be entrusted; ProviderError for any other."""
+    try:
+        is_private = parse_origin(str(address)).is_private
+    except InvalidOrigin as error:
+        raise ProviderError(f"{address} {error}") from error
+    if not is_private:
+        raise ProviderError(f"{address} is not encrypted")
+    return str(address)
 
 
 def _log_provider(page: Callable[[Request], Awaitable[Response]]) -> Callable[[Request], Awaitable[Response]]:

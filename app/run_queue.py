@@ -10,6 +10,7 @@ import threading
 import time
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from uuid import UUID
 
 from showhow.app.visitors import DecayingSum, Visitor
 
@@ -35,6 +36,8 @@ class Seat:
     """An open connection of a page: whose it is, its session once that has begun, and the bytes of its widgets."""
 
     visitor: Visitor
+    person: UUID | None = None
+    """Who is logged in there."""
     session_id: str | None = None
     widget_bytes: int = 0
     admitted: "PageRun | None" = None

@@ -8,6 +8,7 @@ import math
 import time
 from collections.abc import Iterable
 from typing import Any, ClassVar
+from uuid import UUID
 
 from streamlit.proto.WidgetStates_pb2 import WidgetState
 from streamlit.runtime import Runtime, app_session
@@ -20,6 +21,8 @@ from streamlit.runtime.state.session_state import Serialized, WStates
 from showhow.app.run_queue import PageRun, RunQueue, Seat, current_seat
 
 _UPLOADER_VALUE = "file_uploader_state_value"
+_people: dict[str, UUID | None] = {}
+"""Who is logged in in each session."""
 _notices: dict[str, str] = {}
 """What the next run of a session shows."""
 
@@ -90,10 +93,15 @@ _connect_session = Runtime.connect_session
 
 
 def _connect_seat(runtime: Runtime, *arguments: Any, **named: Any) -> str:
-    session_id = _connect_session(runtime, *arguments, **named)
     seat = current_seat.get()
+    person = None if seat is None else seat.person
+    if _people.get(named.get("existing_session_id") or "", person) != person:
+        # Somebody else has logged in, in the browser that comes back: what was typed there is not theirs.
+        named["existing_session_id"] = None
+    session_id = _connect_session(runtime, *arguments, **named)
     if seat is not None:
         seat.session_id = session_id
+        _people[session_id] = person
     return session_id
 
 
@@ -118,6 +126,7 @@ def end_session(session_id: str) -> bool:
     if runtime.is_active_session(session_id):
         return False
     _notices.pop(session_id, None)
+    _people.pop(session_id, None)
     runtime.close_session(session_id)
     return True
 

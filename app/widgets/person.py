@@ -19,7 +19,7 @@ import streamlit as st
 import streamlit.runtime
 
 from showhow.app.home_secret import read_secret
-from showhow.app.login import COOKIE, INVITATION_PATH, PERSON_MARK, read_person_mark
+from showhow.app.login import INVITATION_PATH, PERSON_MARK, read_person_mark, read_token
 from showhow.app.origin import LOCAL_MARK, LOCAL_TOKEN
 from showhow.app.services import current_services
 from showhow.app.widgets.page_layout import choose_theme, escape_markdown, format_sentence
@@ -88,7 +88,7 @@ _LEAVE = 'export default () => location.replace(new URL("login", location.href))
 
 def _log_out() -> None:
     with current_services().database.begin() as session:
-        end_login(session, st.context.cookies.get(COOKIE, ""))
+        end_login(session, read_token(st.context.cookies))
     st.session_state[_LOGGED_OUT] = True
 
 
@@ -142,12 +142,10 @@ def _switch_user(key: str) -> None:
 def show_members_dialog(database: Database, person: User, project_id: UUID) -> None:
     """List the people with their roles; an administrator changes them, and adds people with a link to the project."""
     with database.read() as session:
-        people = {member.name: member.roles for member in users.list_users(session)}
+        members = users.list_users(session)
+    people = {member.name: member.roles for member in members}
     st.caption("Roles are those of this server: they hold in all of its projects.")
-    rows = [
-        [TableCell(name, whole=True), TableCell(", ".join(roles) or "none: an author of imported traces")]
-        for name, roles in people.items()
-    ]
+    rows = [[TableCell(member.name, whole=True), TableCell(_describe_roles(member))] for member in members]
     show_table(("person", "roles"), rows, key="member_roles", label="People and their roles")
     if users.ADMIN not in person.roles:
         st.caption("An administrator can change them.")
@@ -191,6 +189,11 @@ def show_members_dialog(database: Database, person: User, project_id: UUID) -> N
         query = urlencode({"you": name.strip(), "project": str(project_id)})
         st.success(f"{'Saved. ' if saved else ''}With this link {escape_markdown(name)} opens the project:")
         st.code(f"{address}?{query}", language=None)
+
+
+def _describe_roles(member: User) -> str:
+    roles = ", ".join(member.roles) or "none: an author of imported traces"
+    return roles if member.is_active else f"{roles} (switched off)"
 
 
 _SAVED_MEMBER = "saved_member"

@@ -189,7 +189,7 @@ def current_trace(services: Services, person: User) -> OpenedTrace | None:
         try:
             trace_id = UUID(reference)
             with services.database.read() as session:
-                trace = traces.load_trace(session, trace_id).trace
+                trace = traces.load_linked_trace(session, trace_id).trace
                 if trace.removal_id is not None and trace.status == "draft":
                     raise RowNotFound("the draft is deleted")  # noqa: TRY301 - as one that is not stored
         except (ValueError, RowNotFound):

@@ -17,11 +17,12 @@ from sqlalchemy.orm.attributes import flag_modified
 
 from showhow.db.database import Conflict, RowNotFound
 from showhow.db.models import SPAN_SKILL, Draft, Edit, Judgement, ModelCall, Project, Question, Run, Step, Trace, User
-from showhow.db.people.users import require_role
+from showhow.db.people.users import ADMIN, REVIEWER, acting_person, has_acting_role, require_role
 from showhow.db.questions.projects import reserve_question
 from showhow.db.removed_rows import WITH_REMOVED
 from showhow.db.traces.trace_record import TraceRecord
 
+_NO_TRACE = "there is no trace {}; go back to the queue"
 _LOADED_AT_ONCE = 32
 """The traces that one query loads; a long one has megabytes."""
 
@@ -200,6 +201,16 @@ def load_trace(session: Session, trace_id: UUID) -> TraceRecord:
     return record
 
 
+def load_linked_trace(session: Session, trace_id: UUID) -> TraceRecord:
+    """Load the trace that a link names; RowNotFound also for the draft of another person, unless a reviewer asks."""
+    record = load_trace(session, trace_id)
+    actor = acting_person(session)
+    is_others = actor is not None and record.author not in (None, actor.name)
+    if is_others and record.trace.status == "draft" and not has_acting_role(session, REVIEWER, ADMIN):
+        raise RowNotFound(_NO_TRACE.format(trace_id))
+    return record
+
+
 def _load_records(session: Session, ids: Sequence[UUID]) -> list[TraceRecord]:
     """Load these traces in this order with one query for each kind of row; RowNotFound if one does not exist."""
     trace_rows = session.execute(
@@ -211,7 +222,7 @@ def _load_records(session: Session, ids: Sequence[UUID]) -> list[TraceRecord]:
     )
     rows = {trace.id: (trace, question, project) for trace, question, project in trace_rows}
     if (missing := next((trace_id for trace_id in ids if trace_id not in rows), None)) is not None:
-        raise RowNotFound(f"there is no trace {missing}; go back to the queue")
+        raise RowNotFound(_NO_TRACE.format(missing))
     steps = _group_by_trace(
         session.scalars(select(Step).where(Step.trace_id.in_(ids)).order_by(Step.position, Step.id))
     )

@@ -66,7 +66,9 @@ def serve(home: Path, **environ: str) -> tuple[Services, Starlette]:
     services = Services(Settings.from_env({"SHOWHOW_HOME": str(home), **environ}))
     is_oidc = services.settings.login == OIDC_LOGIN
     pages = (
-        OidcPages(services).routes() if is_oidc else LoginPages(services, Visitors(b"key", trusts_proxy=False)).routes()
+        OidcPages(services).routes()
+        if is_oidc
+        else LoginPages(services, Visitors(b"a key", trusts_proxy=False)).routes()
     )
     paths = ["/{path:path}"]
     routes = [*pages, *(Route(path, show_person, methods=["GET", "POST", "PUT"]) for path in paths)]

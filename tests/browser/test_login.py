@@ -9,6 +9,7 @@ from uuid import UUID
 import httpx
 import pytest
 from playwright.sync_api import Browser, Page, expect
+from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from websockets.exceptions import InvalidStatus
 from websockets.sync.client import connect
 
@@ -19,7 +20,7 @@ from showhow.db.questions import projects
 from showhow.db.review.queue import begin_question
 from showhow.db.traces import recording
 from tests.browser.server import Showhow
-from tests.browser.session import SessionError, open_session
+from tests.browser.session import SessionError, encode_rerun, open_session
 from tests.browser.settled import PATIENCE, settle
 from tests.servers.reverse_proxy import reverse_proxy
 
@@ -150,6 +151,24 @@ def test_no_websocket_opens_without_a_login_and_one_ends_with_its_login(team: Sh
         team.run("users", "logins", "ben", "--end", "all")
         with pytest.raises(SessionError, match="closed"):
             session.rerun()
+
+
+def test_who_logs_in_next_does_not_come_back_to_the_page_of_who_was_there(team: Showhow):
+    ada = cookie_of(team, "ada")
+    with open_session(team.url, "", {"project": PROJECT}, cookie=ada) as session:
+        left = session.id
+    socket = team.url.replace("http", "ws", 1) + STREAM
+    ids = {}
+    for name, cookie in (("ben", cookie_of(team, "ben")), ("ada", ada)):
+        protocols = ["streamlit", "PLACEHOLDER_AUTH_TOKEN", left]
+        with connect(socket, additional_headers={"Cookie": cookie}, subprotocols=protocols, max_size=None) as back:  # type: ignore[arg-type]
+            back.send(encode_rerun(""))
+            message = ForwardMsg()
+            while message.WhichOneof("type") != "new_session":
+                message.ParseFromString(bytes(back.recv(timeout=60)))  # type: ignore[arg-type]
+            ids[name] = message.new_session.initialize.session_id
+    assert ids["ada"] == left
+    assert ids["ben"] != left
 
 
 def test_a_draft_is_taken_from_the_person_whose_page_signed_it_only(team: Showhow):

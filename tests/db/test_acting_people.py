@@ -14,7 +14,7 @@ import pytest
 from sqlalchemy.orm import Session
 
 from showhow import db
-from showhow.db.database import Conflict, Database, StoreError
+from showhow.db.database import Conflict, Database, RowNotFound, StoreError
 from showhow.db.models import Project, Question, Run
 from showhow.db.people import users
 from showhow.db.people.users import ADMIN, ANNOTATOR, REVIEWER, ROLES, ActingPerson
@@ -290,6 +290,27 @@ def test_an_administrator_invites_people_who_then_act_from_elsewhere(stage):
     assert users.authorize(dora, REVIEWER, ADMIN) is not None
     with pytest.raises(Conflict, match="dora is not an admin"):
         users.authorize(dora, ADMIN)
+
+
+def test_anothers_draft_is_answered_as_one_that_is_not_stored_unless_a_reviewer_asks(stage):
+    with stage.database.begin() as session:
+        users.register_user(session, "dora")
+    with stage.database.acting_as(ActingPerson("cleo", is_local=False)).begin() as session:
+        draft = recording.start_trace(session, stage.questions[1].id, me(session)).id
+    for name in ("cleo", "ben", "ada"):
+        with stage.database.acting_as(ActingPerson(name, is_local=False)).read() as session:
+            assert traces.load_linked_trace(session, draft).author == "cleo"
+    for name in ("dora", "", "nobody"):
+        with stage.database.acting_as(ActingPerson(name, is_local=False)).read() as session:
+            refusals = []
+            for id_ in (draft, uuid4()):
+                with pytest.raises(RowNotFound) as refusal:
+                    traces.load_linked_trace(session, id_)
+                refusals.append(str(refusal.value).replace(str(id_), ""))
+            assert refusals[0] == refusals[1]
+            assert traces.load_linked_trace(session, stage.submitted).trace.status == "submitted"
+    with stage.database.read() as session:
+        assert traces.load_linked_trace(session, draft).author == "cleo"
 
 
 def test_labels_that_a_reviewer_brings_in_give_nobody_a_role(stage):

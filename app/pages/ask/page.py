@@ -282,7 +282,7 @@ def load_record(database: Database) -> TraceRecord | None:
         return None
     try:
         with database.read() as session:
-            record = traces.load_trace(session, UUID(trace_id))
+            record = traces.load_linked_trace(session, UUID(trace_id))
     except (ValueError, RowNotFound):
         return None
     # An id may be written in other ways; the view of the run compares it with the one in the link.

@@ -246,7 +246,7 @@ def load_record(database: Database, waiting: Sequence[TraceToReview]) -> TraceRe
         try:
             if not trace_id and not waiting:
                 return None
-            return traces.load_trace(session, UUID(trace_id) if trace_id else waiting[0].id)
+            return traces.load_linked_trace(session, UUID(trace_id) if trace_id else waiting[0].id)
         except (ValueError, StoreError):
             st.warning("The trace in the link does not exist. Choose one from the list.")
             return None
