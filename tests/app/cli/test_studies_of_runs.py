@@ -15,10 +15,12 @@ from sqlalchemy.orm import Session
 from showhow.db.database import Database
 from showhow.db.models import Run, Step, Trace
 from showhow.db.people import users
+from showhow.db.people.users import ActingPerson
 from showhow.db.removal import purging, removals
 from showhow.db.removal.removal_kinds import Kind
 from showhow.db.review import studies
 from showhow.db.review.studies import StudyItem
+from showhow.db.runs.comparisons import list_comparable_runs
 from showhow.db.storage.schema import upgrade
 from showhow.db.types import utc_now
 from tests.app.cli.in_process import run_in_process
@@ -308,3 +310,28 @@ def test_true_answers_that_the_metric_calls_wrong_propose_gold_answers(team: Tea
     wrong = [question.full_text for number, question in enumerate(team.made.questions) if number % 2 == 0]
     assert proposed == {(text, f"Ada of {name}", name) for text in wrong for name in ("zebra", "okapi")}
     assert "so check the gold answers: 6" in team.run("studies", "report", "Nearer")
+
+
+def test_who_only_annotates_reads_nothing_of_the_compared_runs_while_the_study_is_open(team: Team):
+    def count_visible(person: str) -> tuple[int, int, int]:
+        """Runs, their traces, and traces of people, that this person reads."""
+        acting = team.database.acting_as(ActingPerson(person, is_local=True))
+        with acting.read() as session:
+            runs = list_comparable_runs(session, team.made.project.id)
+            traces = session.scalars(select(Trace)).all()
+            own = [trace for trace in traces if trace.run_id is None]
+            for run in team.runs.values():
+                is_listed = run.id in {run.id for run in runs}
+                assert (session.get(Run, run.id) is not None) == is_listed
+            return len(runs), len(traces) - len(own), len(own)
+
+    people = {"ada": (3, 18, 9), "ben": (3, 18, 9), "a newcomer": (3, 18, 9)}
+    made = team.make_words("Nearer", *systems("zebra", "okapi"))
+    team.run(*made)
+    assert {person: count_visible(person) for person in people} == people
+    team.run("studies", "open", "Nearer")
+    hidden = (1, 6, 9)
+    assert {person: count_visible(person) for person in people} == people | {"ben": hidden, "a newcomer": hidden}
+    assert team.judge("ben") > 0
+    team.run("studies", "close", "Nearer")
+    assert count_visible("ben") == people["ben"]
