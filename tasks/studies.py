@@ -235,8 +235,7 @@ def _read_system(
     if not name or not source:
         raise TaskError(f"--system {text!r} names no label or no source; write LABEL=RUN, LABEL=FILE or LABEL={PEOPLE}")
     if source == PEOPLE:
-        given = _keep_given(list_people_answers(session, project.id), request)
-        return _System(name, {"source": PEOPLE}, given)
+        return _System(name, {"source": PEOPLE}, _keep_given(list_people_answers(session, project.id), request))
     if Path(source).is_file():
         if request.mode == PROCESSES:
             raise TaskError(f"{source} has answers and no traces; compare the processes of runs and people")

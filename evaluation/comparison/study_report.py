@@ -220,8 +220,8 @@ def fit_strengths(first: Sequence[StudyJudgement], systems: Sequence[str], seed:
 def _list_connected(first: Sequence[StudyJudgement], systems: Sequence[str]) -> list[str]:
     """The systems that were compared with the first one that was judged, or with one that is connected with it."""
     met = {frozenset(judgement.systems) for judgement in first}
-    start = next((system for system in systems if any(system in pair for pair in met)), None)
-    connected, reached = set[str](), {start} - {None}
+    start = [system for system in systems if any(system in pair for pair in met)][:1]
+    connected, reached = set[str](), set(start)
     while reached:
         connected |= reached
         reached = {system for pair in met if pair & reached for system in pair} - connected
@@ -265,7 +265,8 @@ def measure_repeats(
             for scale in given.keys() & former[system].keys():
                 pairs[scale].append((former[system][scale], given[scale]))
     return {
-        scale: measure_kappa(*zip(*given, strict=True), len(SCALES[scale])) for scale, given in sorted(pairs.items())
+        scale: measure_kappa([one for one, _ in given], [other for _, other in given], len(SCALES[scale]))
+        for scale, given in sorted(pairs.items())
     }
 
 
