@@ -97,7 +97,7 @@ class MakeStudy:
     )
     preset: str = option("", f"{HUMANIQ}: the study of its paper, 5 systems on 50 questions of each of 3 data sets.")
     mode: str = option(ANSWERS, f"{ANSWERS}, or {PROCESSES}: which trace is nearer to a person's?")
-    length: str = option(SHORT, f"{SHORT} answers, or {LONG}: the written responses of runs that have them.")
+    length: str = option(SHORT, f"{SHORT} answers, or {LONG}: the written responses of runs.")
     metric: str = option("", "The metric of runs beside which the manual score stands.")
     search_minutes: float = option(5.0, "Minutes of search before an answer may be called one that cannot be judged.")
     hide: tuple[str, ...] = option((), "A name or phrase that would tell where an answer comes from; repeated.")
@@ -146,8 +146,12 @@ def make_study(services: Services, request: MakeStudy) -> Study:
     answers: dict[str, Mapping[str, SystemAnswer]] = {system.name: system.answers for system in systems}
     if request.mode == PROCESSES:
         with database.read() as session:
-            people = {str(given.question_id): given for given in list_people_answers(session, project.id)}
+            people = _choose_references(list_people_answers(session, project.id), answers)
         candidates = [question for question in candidates if question.key in people]
+        if shared and not candidates:
+            raise TaskError(
+                "no person answered these questions besides the systems; processes are compared with theirs"
+            )
     drawn = draw_questions(candidates, request.draw.questions, request.draw.seed)
     if not drawn:
         raise TaskError("no question was answered by all these systems; choose runs over the same questions")
@@ -231,8 +235,7 @@ def _read_system(
     if not name or not source:
         raise TaskError(f"--system {text!r} names no label or no source; write LABEL=RUN, LABEL=FILE or LABEL={PEOPLE}")
     if source == PEOPLE:
-        given = _keep_given(list_people_answers(session, project.id), request)
-        return _System(name, {"source": PEOPLE}, given)
+        return _System(name, {"source": PEOPLE}, _keep_given(list_people_answers(session, project.id), request))
     if Path(source).is_file():
         if request.mode == PROCESSES:
             raise TaskError(f"{source} has answers and no traces; compare the processes of runs and people")
@@ -243,17 +246,37 @@ def _read_system(
         reason = "begins the ids of several runs" if runs else "is no run and no file"
         raise TaskError(f"--system {name}: {source!r} {reason}; `showhow runs list` lists the runs")
     model = runs[0].spec.model or ""
-    given = _keep_given(list_run_answers(session, runs[0].id), request)
-    return _System(name, {"source": "run", "run": str(runs[0].id)}, given, (model, model.rpartition(":")[2]))
+    given = list_run_answers(session, runs[0].id)
+    if request.length == LONG and request.mode == ANSWERS:
+        # A short answer beside a long one would be told from it by its length.
+        given = [answer for answer in given if answer.response]
+        if not given:
+            raise TaskError(f"--system {name}: no answer of this run has a written response; compare short answers")
+    kept = _keep_given(given, request)
+    return _System(name, {"source": "run", "run": str(runs[0].id)}, kept, (model, model.rpartition(":")[2]))
 
 
 def _keep_given(given: Iterable[GivenAnswer], request: MakeStudy) -> dict[str, SystemAnswer]:
-    answers = {}
+    """The first answer to each question; of a process, the trace may also end without one."""
+    answers: dict[str, SystemAnswer] = {}
     for answer in given:
         text = (answer.response if request.length == LONG else None) or answer.answer
-        if text.strip():
-            answers[str(answer.question_id)] = SystemAnswer(text, answer.scores, answer.trace_id, answer.author_id)
+        if text.strip() or request.mode == PROCESSES:
+            kept = SystemAnswer(text, answer.scores, answer.trace_id, answer.author_id)
+            answers.setdefault(str(answer.question_id), kept)
     return answers
+
+
+def _choose_references(
+    given: Iterable[GivenAnswer], answers: Mapping[str, Mapping[str, SystemAnswer]]
+) -> dict[str, GivenAnswer]:
+    """A person's trace of each question to compare with, by somebody whose trace is none of those that are compared."""
+    chosen: dict[str, GivenAnswer] = {}
+    for reference in given:
+        key = str(reference.question_id)
+        if all(key not in own or own[key].author_id != reference.author_id for own in answers.values()):
+            chosen.setdefault(key, reference)
+    return chosen
 
 
 def _read_file(file: Path, questions: Mapping[str, Question]) -> dict[str, SystemAnswer]:
@@ -330,6 +353,8 @@ def report(services: Services, name: str, project: str | None = None) -> dict[st
         study = studies.find_study(session, name, project)
         studies.check_frozen(session, study)
         judgements = studies.list_judgements(session, study.id)
+        excluded = studies.list_exclusions(session, study.id)
+        planned = studies.measure_progress(session, study.id).planned
     results = report_study(judgements, study.design, study.seed) if study.state == CLOSED else None
     return {
         "id": str(study.id),
@@ -337,6 +362,15 @@ def report(services: Services, name: str, project: str | None = None) -> dict[st
         "state": study.state,
         "digest": study.digest,
         "judged": len(judgements),
+        "planned": planned,
+        "excluded": [
+            {
+                **act._asdict(),
+                "at": act.at.isoformat(),
+                "after_close": study.closed_at is not None and act.at > study.closed_at,
+            }
+            for act in excluded
+        ],
         "design": study.design,
         "results": results,
     }

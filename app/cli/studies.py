@@ -1,4 +1,4 @@
-"""`showhow studies make | list | open | close | report`: blind studies, which people judge on the Judge page."""
+"""`showhow studies make | list | open | close | exclude | report`: blind studies, judged on the Judge page."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -10,6 +10,7 @@ from showhow.app.cli.drawn_options import draw_options
 from showhow.app.cli.output import AsJson, CommandError, emit
 from showhow.app.services import current_services
 from showhow.db.models import Project
+from showhow.db.people import users
 from showhow.db.questions.projects import get_project
 from showhow.db.review import studies
 from showhow.db.review.studies import Study
@@ -104,6 +105,33 @@ def close(name: NameArgument, *, project: ProjectOption = None, as_json: AsJson 
     emit(_as_json(study), text, as_json=as_json)
 
 
+@app.command()
+def exclude(  # noqa: PLR0913 - every option of the verb is one parameter
+    name: NameArgument,
+    question: Annotated[str, typer.Argument(help="The text of the question, or its beginning.")],
+    *,
+    reason: Annotated[str, typer.Option(help="Why it is left out; the report prints it.")],
+    person: Annotated[
+        str | None, typer.Option("--as", help="Who excludes it; default: the only administrator.")
+    ] = None,
+    project: ProjectOption = None,
+    as_json: AsJson = False,
+) -> None:
+    """Leave a question out of all results of a study, for all systems alike; what people judged stays stored."""
+    with current_services().database.begin() as session:
+        if person is None:
+            administrators = users.list_administrators(session)
+            if len(administrators) != 1:
+                raise CommandError("there is no only administrator here; say with --as who excludes the question")
+            by = administrators[0]
+        else:
+            by = users.find_named(session, person).id
+        study = studies.find_study(session, name, project)
+        act = studies.exclude_question(session, study.id, question, reason, by=by)
+    text = f"{act.question!r} is left out of all results of {study.name}: {act.reason}"
+    emit(act._asdict() | {"at": act.at.isoformat()}, text, as_json=as_json)
+
+
 def _as_json(study: Study) -> dict[str, Any]:
     return {"id": str(study.id), "name": study.name, "state": study.state, "digest": study.digest}
 
@@ -141,7 +169,8 @@ def report(  # noqa: PLR0913 - every option of the verb is one parameter
 
 
 def _report_lines(value: Mapping[str, Any]) -> Iterator[str]:
-    yield f"{value['name']}: {value['state']}, {value['judged']:,} of {value['design']['planned']:,} comparisons judged"
+    yield f"{value['name']}: {value['state']}, {value['judged']:,} of {value['planned']:,} comparisons judged"
+    yield from _exclusion_lines(value["excluded"])
     results = value["results"]
     if results is None:
         yield "results come once it is closed, since nobody stops by a result"
@@ -159,7 +188,8 @@ def _report_lines(value: Mapping[str, Any]) -> Iterator[str]:
         yield f"\nleft preferred: {_estimate(position, 'share')} of {position['decided']:,}, p {p_value}"
     for way, scales in results["agreement"].items():
         for scale, row in scales.items():
-            yield f"kappa {way} people, {scale}: {_estimate(row, 'kappa')}, {row['same']:.0%} equal of {row['pairs']:,}"
+            equal = f"{row['same']:.0%} equal of {row['pairs']:,}"
+            yield f"kappa {way} people, {scale}: {_estimate(row, 'kappa')}, AC1 {row['ac1']:.2f}, {equal}"
     for row in results["judges"]:
         grade = "-" if row["quality_above_mean"] is None else f"{row['quality_above_mean']:+.2f}"
         said = "-" if row["true"] is None else f"{row['true']:.0%}"
@@ -167,6 +197,19 @@ def _report_lines(value: Mapping[str, Any]) -> Iterator[str]:
             f"{row['judge']}: {row['judged']:,} judged, {said} true, quality {grade} to the mean, "
             f"{row['ties']:.0%} ties, {row['median_seconds']:.0f} s each"
         )
+    yield from _metric_lines(results)
+
+
+def _exclusion_lines(excluded: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    if excluded:
+        yield f"left out of all figures, for all systems: {len(excluded):,} questions"
+    for act in excluded:
+        when = "after" if act["after_close"] else "before"
+        yield f"  {act['question']!r}, by {act['by']} {when} the study was closed: {act['reason']}"
+
+
+def _metric_lines(results: Mapping[str, Any]) -> Iterator[str]:
+    """How far the metrics say what people say, and the gold answers to check."""
     for row in results["metrics"]:
         yield (
             f"{row['metric']} against people: sensitivity {_estimate(row, 'sensitivity')}, specificity "
@@ -175,6 +218,10 @@ def _report_lines(value: Mapping[str, Any]) -> Iterator[str]:
     for row in results["manual"]:
         manual = f"M {_estimate(row, 'm')} over {row['answers']:,}"
         yield f"{row['system']}: right by {row['metric']} {row['exact']:.1%}, {manual}"
+    if results["corrections"]:
+        yield f"\ntrue by people and wrong by the metric, so check the gold answers: {len(results['corrections']):,}"
+    for row in results["corrections"]:
+        yield f"  {row['question']!r}: {row['answer']!r} of {', '.join(row['systems'])}"
 
 
 def _rating_lines(ratings: Sequence[Mapping[str, Any]]) -> Iterator[str]:

@@ -4,7 +4,7 @@ Nothing that the server sends says where an answer comes from: the page has a Bl
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 import streamlit as st
@@ -16,7 +16,7 @@ from showhow.db.database import Database, StoreError
 from showhow.db.models import Project, User
 from showhow.db.people import users
 from showhow.db.review import studies
-from showhow.db.review.studies import EVIDENCE, OPEN, PREFERENCE, PROCESSES, SCALES, SIDES, BlindItem, Study
+from showhow.db.review.studies import ANSWERS, EVIDENCE, OPEN, PREFERENCE, PROCESSES, SCALES, SIDES, BlindItem, Study
 
 QUESTIONS = {
     "truthful": "Is the {side} answer true?",
@@ -26,6 +26,12 @@ QUESTIONS = {
     "preference": "Which answer is better?",
 }
 NEARER = "Which of the two is nearer to the person's?"
+TASKS = {
+    ANSWERS: "You see one answer after the other and rate each alone; then you see both and say which one is better. "
+    "Do not ask anybody, and do not guess where an answer comes from.",
+    PROCESSES: "You see a person's trace between two others, and say which of the two is nearer to it. "
+    "Do not ask anybody, and do not guess where a trace comes from.",
+}
 ARROWS = {"left": "Left", "tie": "Down", "right": "Right"}
 SIGNS = {"left": "←", "tie": "↓", "right": "→"}
 _PROBLEM = "judge_problem"
@@ -86,10 +92,7 @@ def _show_start(database: Database, study: Study, person: User, *, has_judged: b
     if has_judged:
         st.info("Nothing is left for you now. A pair that somebody leaves becomes free after a while.")
     else:
-        st.markdown(
-            "You see one answer after the other and rate each alone; then you see both and say which one is better. "
-            "Do not ask anybody, and do not guess where an answer comes from."
-        )
+        st.markdown(TASKS[study.design["mode"]])
         for name, scale in study.design["scales"].items():
             values, definition = escape_markdown(", ".join(scale["values"])), escape_markdown(scale["definition"])
             st.markdown(f"**{name.capitalize()}** ({values}): {definition}")
@@ -105,20 +108,21 @@ def _show_start(database: Database, study: Study, person: User, *, has_judged: b
 def _show_item(database: Database, study: Study, person: User, item: BlindItem) -> None:
     """Draw the question, the answer that is rated or both, and the buttons of the field to fill in."""
     st.html(f'<h2 class="question">{escape_html(item.question)}</h2>')
-    if item.reference is not None:
-        st.html(f'<div class="judged" tabindex="0" aria-label="The person\'s">{escape_html(item.reference)}</div>')
     field = item.open_field or PREFERENCE
     scale, _, rated_side = field.partition(" ")
-    columns = st.columns(2, gap="medium")
-    for side, column, text in zip(SIDES, columns, item.texts, strict=True):
+    contents = [
+        _Content(
+            f"{side.capitalize()} {'answer' if item.reference is None else 'trace'}",
+            text if scale == PREFERENCE or side == rated_side else None,
+            [f"{name.split(' ')[0]}: {value}" for name, value in item.values.items() if name.endswith(side)],
+        )
+        for side, text in zip(SIDES, item.texts, strict=True)
+    ]
+    if item.reference is not None:
+        contents.insert(1, _Content("The person's trace", item.reference, []))
+    for column, content in zip(st.columns(len(contents), gap="medium"), contents, strict=True):
         with column:
-            is_shown = scale == PREFERENCE or side == rated_side
-            label = f"{side.capitalize()} answer"
-            st.html(f'<h3 class="judged">{label}</h3>')
-            body = escape_html(text) if is_shown else "<em>Shown in its turn: each answer is rated alone.</em>"
-            st.html(f'<div class="judged" tabindex="0" role="region" aria-label="{label}">{body}</div>')
-            given = [f"{name.split(' ')[0]}: {value}" for name, value in item.values.items() if name.endswith(side)]
-            st.caption(escape_markdown(" · ".join(given)) or "not rated yet")
+            _show_content(content, is_rated=item.reference is None)
     question = NEARER if study.design["mode"] == PROCESSES else QUESTIONS[scale].format(side=rated_side)
     with st.container(key="judge_field", gap="small"):
         st.markdown(f"**{question}** {escape_markdown(study.design['scales'].get(scale, {}).get('definition', ''))}")
@@ -126,6 +130,23 @@ def _show_item(database: Database, study: Study, person: User, item: BlindItem) 
             _show_link_field(database, person, item, field)
         else:
             _show_values(database, study, person, item, field)
+
+
+class _Content(NamedTuple):
+    """An answer or a trace with its ratings; the text is None before its turn."""
+
+    label: str
+    text: str | None
+    ratings: list[str]
+
+
+def _show_content(content: _Content, *, is_rated: bool) -> None:
+    st.html(f'<h3 class="judged">{content.label}</h3>')
+    waiting = "<em>Shown in its turn: each answer is rated alone.</em>"
+    body = waiting if content.text is None else escape_html(content.text)
+    st.html(f'<div class="judged" tabindex="0" role="region" aria-label="{content.label}">{body}</div>')
+    if is_rated:
+        st.caption(escape_markdown(" · ".join(content.ratings)) or "not rated yet")
 
 
 def _show_values(database: Database, study: Study, person: User, item: BlindItem, field: str) -> None:

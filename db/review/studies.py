@@ -2,7 +2,8 @@
 
 Study 1-n StudyItem 1-n StudyClick n-1 User. A study is a draft until it is opened; from then on nothing of it changes,
 and the digest of what was frozen says so. A person gets one item after the other (`take_item`), never one with an
-answer of their own. Each click is kept, also when it is undone; the last one of a field counts.
+answer of their own. Each click is kept, also when it is undone; the last one of a field counts. That a question is
+excluded from the results is a click too, of a field of its own.
 """
 
 import json
@@ -14,7 +15,7 @@ from hashlib import sha256
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from sqlalchemy import CheckConstraint, ForeignKey, Index, UniqueConstraint, delete, func, select
+from sqlalchemy import CheckConstraint, ForeignKey, Index, Select, UniqueConstraint, delete, func, select
 from sqlalchemy.orm import Mapped, Session, mapped_column
 from uuid_utils.compat import uuid7
 
@@ -43,6 +44,8 @@ DEFERRED_ITEMS = 5
 """A person judges an item again only after that many others, as long as there are others."""
 _SHOWN = "shown"
 """The field of the click that says when the item was shown first."""
+_EXCLUDED = "excluded"
+"""The field of the click that excludes the item's question, with the reason as its value."""
 _LINK = re.compile(r"https?://[^\s/]+\S*")
 
 
@@ -139,6 +142,15 @@ class StudyProgress(NamedTuple):
     planned: int
 
 
+class Exclusion(NamedTuple):
+    """A question that is left out of all results, for all systems alike."""
+
+    question: str
+    reason: str
+    by: str
+    at: datetime
+
+
 @dataclass(frozen=True, slots=True)
 class StudyJudgement:
     """A judged item, with the systems that its judge could not see."""
@@ -153,6 +165,8 @@ class StudyJudgement:
     seconds: float
     repeats: UUID | None = None
     repeated_by: str | None = None
+    texts: tuple[str, str] = ("", "")
+    """The answers as they were given."""
 
 
 def save_study(session: Session, project: str, study: Study, items: Collection[StudyItem]) -> Study:
@@ -224,6 +238,45 @@ def close_study(session: Session, study_id: UUID) -> Study:
     return study
 
 
+def exclude_question(session: Session, study_id: UUID, question: str, reason: str, *, by: UUID) -> Exclusion:
+    """Leave the question with that text, or that beginning, out of all results, also of a closed study."""
+    study = _lock_to_manage(session, study_id)
+    person = require_role(session, by, ADMIN, REVIEWER)
+    if study.state == DRAFT:
+        raise Conflict(f"the study {study.name!r} is a draft; make it anew without the question")
+    if not reason.strip():
+        raise Conflict("an exclusion has a reason, which the report prints; say why the question is left out")
+    of_study = select(StudyItem.question, StudyItem.id).where(StudyItem.study_id == study_id)
+    items = dict(session.execute(of_study).all())
+    named = [question] if question in items else [text for text in items if question and text.startswith(question)]
+    if len(named) != 1:
+        which = "several questions begin" if named else "no question begins"
+        raise Conflict(f"{which} with {question!r} in the study {study.name!r}; give the whole text of one")
+    if any(former.question == named[0] for former in list_exclusions(session, study_id)):
+        raise Conflict(f"{named[0]!r} is excluded already; `showhow studies report` says why")
+    click = StudyClick(item_id=items[named[0]], judge_id=by, field=_EXCLUDED, value=reason.strip())
+    session.add(click)
+    session.flush()
+    return Exclusion(named[0], click.value, person.name, click.at)
+
+
+def list_exclusions(session: Session, study_id: UUID) -> list[Exclusion]:
+    """The questions that are left out of the results, in the order in which they were excluded."""
+    acts = (
+        select(StudyItem.question, StudyClick.value, User.name, StudyClick.at)
+        .join(StudyItem, StudyItem.id == StudyClick.item_id)
+        .join(User, User.id == StudyClick.judge_id)
+        .where(StudyItem.study_id == study_id, StudyClick.field == _EXCLUDED)
+    )
+    return [Exclusion(*act) for act in session.execute(acts.order_by(StudyClick.at, StudyClick.id))]
+
+
+def _select_excluded(study_id: UUID) -> Select[str]:
+    """The texts of the questions that are left out."""
+    acts = select(StudyItem.question).join(StudyClick, StudyClick.item_id == StudyItem.id)
+    return acts.where(StudyItem.study_id == study_id, StudyClick.field == _EXCLUDED)
+
+
 def digest_study(session: Session, study: Study) -> str:
     """The hash of what is frozen: the design, and each item without who judged it."""
     digest = sha256(_canonical([study.name, study.seed, study.design]))
@@ -260,11 +313,11 @@ def _lock(session: Session, study_id: UUID) -> Study:
 
 
 def measure_progress(session: Session, study_id: UUID, judge_id: UUID | None = None) -> StudyProgress:
-    """How far the study is, and how much of it the person has judged."""
+    """How far the study is without excluded questions, and how much of it the person has judged."""
     finished = func.count(StudyItem.finished_at)
-    of_study = select(finished, func.count()).where(StudyItem.study_id == study_id)
-    judged, planned = session.execute(of_study).one()
-    own = session.scalar(select(finished).where(StudyItem.study_id == study_id, StudyItem.judge_id == judge_id))
+    of_study = StudyItem.study_id == study_id, StudyItem.question.not_in(_select_excluded(study_id))
+    judged, planned = session.execute(select(finished, func.count()).where(*of_study)).one()
+    own = session.scalar(select(finished).where(*of_study, StudyItem.judge_id == judge_id))
     return StudyProgress(own or 0, judged, planned)
 
 
@@ -276,6 +329,7 @@ def find_item(session: Session, study: Study, by: UUID) -> BlindItem | None:
 
 def _find_own_item(session: Session, study: Study, by: UUID) -> StudyItem | None:
     own = select(StudyItem).where(StudyItem.study_id == study.id, StudyItem.judge_id == by)
+    own = own.where(StudyItem.question.not_in(_select_excluded(study.id)))
     return session.scalar(own.where(StudyItem.finished_at.is_(None)).order_by(StudyItem.taken_at).limit(1))
 
 
@@ -301,8 +355,8 @@ def _choose_item(session: Session, study_id: UUID, by: UUID) -> UUID | None:
     """The first free item that the person may judge; those that they judged a short while ago come last."""
     columns = (StudyItem.id, StudyItem.authors, StudyItem.repeats, StudyItem.repeated_by, StudyItem.judge_id)
     times = (StudyItem.taken_at, StudyItem.finished_at)
-    rows = session.execute(select(*columns, *times).where(StudyItem.study_id == study_id).order_by(StudyItem.position))
-    items = rows.all()
+    of_study = StudyItem.study_id == study_id, StudyItem.question.not_in(_select_excluded(study_id))
+    items = session.execute(select(*columns, *times).where(*of_study).order_by(StudyItem.position)).all()
     own = [item for item in items if item.judge_id == by and item.finished_at is not None]
     judged = {item.id for item in own}
     judged_pairs = {item.repeats or item.id for item in own}
@@ -354,7 +408,7 @@ def undo_click(session: Session, study_id: UUID, *, by: UUID) -> BlindItem | Non
         select(StudyClick)
         .join(StudyItem, StudyItem.id == StudyClick.item_id)
         .where(StudyItem.study_id == study_id, StudyItem.judge_id == by, StudyClick.judge_id == by)
-        .where(StudyClick.undone_at.is_(None), StudyClick.field != _SHOWN)
+        .where(StudyClick.undone_at.is_(None), StudyClick.field.not_in((_SHOWN, _EXCLUDED)))
         .order_by(StudyClick.at.desc(), StudyClick.id.desc())
         .limit(1)
     )
@@ -417,7 +471,7 @@ def _list_clicks(session: Session, item_ids: Sequence[UUID]) -> list[StudyClick]
 def _read_values(clicks: Sequence[StudyClick], item: StudyItem) -> dict[str, str]:
     """The last value of each field; the link of an answer that is not false any more does not count."""
     own = [click for click in clicks if click.item_id == item.id and click.judge_id == item.judge_id]
-    values = {click.field: click.value for click in own if click.field != _SHOWN}
+    values = {click.field: click.value for click in own if click.field not in (_SHOWN, _EXCLUDED)}
     for side in SIDES:
         if values.get(f"{TRUTHFUL} {side}") != "false":
             values.pop(f"{EVIDENCE} {side}", None)
@@ -442,11 +496,12 @@ def seconds_to_search(study: Study, item: BlindItem) -> float:
 
 
 def list_judgements(session: Session, study_id: UUID) -> list[StudyJudgement]:
-    """The judged items of a study in their order."""
+    """The judged items of a study in their order, without those of excluded questions."""
     rows = session.execute(
         select(StudyItem, User.name)
         .join(User, User.id == StudyItem.judge_id)
         .where(StudyItem.study_id == study_id, StudyItem.finished_at.is_not(None))
+        .where(StudyItem.question.not_in(_select_excluded(study_id)))
         .order_by(StudyItem.position)
     ).all()
     clicks: dict[UUID, list[StudyClick]] = {}
@@ -466,6 +521,7 @@ def list_judgements(session: Session, study_id: UUID) -> list[StudyJudgement]:
             _seconds_between(item.taken_at, item.finished_at),
             item.repeats,
             item.repeated_by,
+            (item.left_answer["text"], item.right_answer["text"]),
         )
         for item, name in rows
     ]

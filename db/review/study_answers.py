@@ -42,13 +42,12 @@ def list_run_answers(session: Session, run_id: UUID) -> list[GivenAnswer]:
 
 
 def list_people_answers(session: Session, project_id: UUID) -> list[GivenAnswer]:
-    """The answers of people in a project, of each question the first one, approved ones before others."""
+    """The answers of people in a project, approved ones before others, and the first ones first."""
     of_project = select_completed_traces().join(Question, Question.id == Trace.question_id)
     traces = session.scalars(
         of_project.where(Question.project_id == project_id).order_by(Trace.status, Trace.submitted_at, Trace.id)
     )
-    first: dict[UUID, GivenAnswer] = {}
-    for trace in traces:
-        given = GivenAnswer(trace.question_id, trace.id, trace.author_id, trace.final_answer or "", None, {})
-        first.setdefault(trace.question_id, given)
-    return list(first.values())
+    return [
+        GivenAnswer(trace.question_id, trace.id, trace.author_id, trace.final_answer or "", None, {})
+        for trace in traces
+    ]

@@ -24,7 +24,10 @@ from showhow.db.people import logins  # noqa: F401 - so that their tables and in
 from showhow.db.questions import guideline_pictures, question_list  # noqa: F401 - so that their tables and indexes are known
 from showhow.db.questions.projects import select_completed_traces
 from showhow.db.removal import removals  # noqa: F401 - so that their tables and indexes are known
-from showhow.db.review import studies  # noqa: F401 - so that their tables and indexes are known
+from showhow.db.review import (
+    studies,  # noqa: F401 - so that their tables and indexes are known
+    study_blindness,  # noqa: F401 - so that it hides runs in every session
+)
 from showhow.db.runs import leases  # noqa: F401 - so that their tables and indexes are known
 from showhow.db.sqlite_files import open_readonly
 from showhow.db.storage.foreign_objects import (

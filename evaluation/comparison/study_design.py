@@ -154,7 +154,7 @@ def _make_item(
         right_answer=right,
         authors=sorted(str(author) for author in authors if author is not None),
         stratum=question.stratum,
-        reference=question.reference,
+        reference=None if question.reference is None else hide_names(question.reference, pattern),
     )
 
 

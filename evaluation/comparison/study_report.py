@@ -7,7 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from math import sqrt
 from statistics import fmean, median
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -24,6 +24,7 @@ from showhow.db.review.studies import (
     TRUTHFUL,
     StudyJudgement,
 )
+from showhow.evaluation.agreement import gwet_ac1
 from showhow.evaluation.statistics import (
     FloatArray,
     Interval,
@@ -38,6 +39,8 @@ from showhow.evaluation.statistics import (
 Report = dict[str, Any]
 RATINGS = (TRUTHFUL, INFORMATIVE, QUALITY)
 TIE = "tie"
+FIRST, SECOND = "first", "second"
+"""Which system of a pair is preferred, in the order of the design, so that all pairs have the same three labels."""
 DRAWS = 1_000
 _NEWTON_STEPS = 25
 
@@ -48,16 +51,21 @@ def report_study(judgements: Sequence[StudyJudgement], design: Mapping[str, Any]
     pairs = [tuple(pair) for pair in design.get("pairs", ())]
     systems = list(dict.fromkeys(name for pair in pairs for name in pair))
     metric = design.get("metric")
+    judged = _judge_answers(first)
     return {
         "judged": len(judgements),
         "comparisons": compare_pairs(first, pairs, seed),
         "ratings": tabulate_ratings(first, systems),
-        "position": measure_position(judgements),
+        "position": measure_position(first),
         "strengths": fit_strengths(first, systems, seed) if len(systems) > 2 else [],
-        "agreement": {"within": measure_repeats(judgements, SAME), "between": measure_repeats(judgements, OTHER)},
+        "agreement": {
+            "within": measure_repeats(judgements, SAME, systems),
+            "between": measure_repeats(judgements, OTHER, systems),
+        },
         "judges": describe_judges(judgements),
-        "metrics": measure_metrics(first),
-        "manual": score_manually(first, systems, metric) if metric else [],
+        "metrics": measure_metrics(judged),
+        "manual": score_manually(judged, systems, metric) if metric else [],
+        "corrections": propose_gold(judged, metric) if metric else [],
     }
 
 
@@ -162,9 +170,12 @@ def _iterate_ratings(judgement: StudyJudgement) -> Iterator[tuple[str, dict[str,
         yield system, {scale: value for scale, value in given.items() if value is not None}
 
 
-def measure_position(judgements: Sequence[StudyJudgement]) -> Report | None:
-    """How often the left answer is preferred among those that are not ties; None if all are ties."""
-    counts = Counter(judgement.values[PREFERENCE] for judgement in judgements)
+def measure_position(first: Sequence[StudyJudgement]) -> Report | None:
+    """How often the left answer is preferred among those that are not ties; None if all are ties.
+
+    Of first judgements, so that they are independent, and the exact test and interval hold.
+    """
+    counts = Counter(judgement.values[PREFERENCE] for judgement in first)
     decided = counts[LEFT] + counts[RIGHT]
     if not decided:
         return None
@@ -177,9 +188,11 @@ def fit_strengths(first: Sequence[StudyJudgement], systems: Sequence[str], seed:
     """Bradley-Terry strengths as log odds against the mean system, the strongest first; a tie is half a win each.
 
     Each pair that met gets half a win more on both sides, so that a system without losses has a finite strength. The
-    intervals are by drawing questions.
+    intervals are by drawing questions. Only the systems that comparisons connect with the first one have strengths.
     """
+    systems = _list_connected(first, systems)
     places = {system: place for place, system in enumerate(systems)}
+    first = [judgement for judgement in first if judgement.systems[0] in places]
     questions = sorted({judgement.question for judgement in first})
     if not questions:
         return []
@@ -204,6 +217,17 @@ def fit_strengths(first: Sequence[StudyJudgement], systems: Sequence[str], seed:
     return sorted(rows, key=lambda row: -row["strength"])
 
 
+def _list_connected(first: Sequence[StudyJudgement], systems: Sequence[str]) -> list[str]:
+    """The systems that were compared with the first one that was judged, or with one that is connected with it."""
+    met = {frozenset(judgement.systems) for judgement in first}
+    start = [system for system in systems if any(system in pair for pair in met)][:1]
+    connected, reached = set[str](), set(start)
+    while reached:
+        connected |= reached
+        reached = {system for pair in met if pair & reached for system in pair} - connected
+    return [system for system in systems if system in connected]
+
+
 def _fit_bradley_terry(wins: FloatArray) -> FloatArray:
     """The strengths of greatest likelihood with mean 0, by Newton's method."""
     size = len(wins)
@@ -223,32 +247,41 @@ def _fit_bradley_terry(wins: FloatArray) -> FloatArray:
     return centred
 
 
-def measure_repeats(judgements: Sequence[StudyJudgement], repeated_by: str) -> dict[str, Report]:
-    """Cohen's kappa of each scale between the first and the second judgement of the same comparisons."""
+def measure_repeats(
+    judgements: Sequence[StudyJudgement], repeated_by: str, systems: Sequence[str]
+) -> dict[str, Report]:
+    """The agreement on each scale of the first and the second judgement of the same comparisons."""
     by_id = {judgement.item_id: judgement for judgement in judgements}
     pairs: dict[str, list[tuple[str, str]]] = defaultdict(list)
     for again in judgements:
         judged = by_id.get(again.repeats) if again.repeats is not None else None
         if judged is None or again.repeated_by != repeated_by:
             continue
-        pairs[PREFERENCE].append((preferred_system(judged), preferred_system(again)))
+        order = sorted(judged.systems, key=systems.index)
+        labels = {TIE: TIE, order[0]: FIRST, order[1]: SECOND}
+        pairs[PREFERENCE].append((labels[preferred_system(judged)], labels[preferred_system(again)]))
         former = dict(_iterate_ratings(judged))
         for system, given in _iterate_ratings(again):
             for scale in given.keys() & former[system].keys():
                 pairs[scale].append((former[system][scale], given[scale]))
-    return {scale: measure_kappa(*zip(*labels, strict=True)) for scale, labels in sorted(pairs.items())}
+    return {
+        scale: measure_kappa([one for one, _ in given], [other for _, other in given], len(SCALES[scale]))
+        for scale, given in sorted(pairs.items())
+    }
 
 
-def measure_kappa(first: Sequence[Hashable], second: Sequence[Hashable]) -> Report:
-    """Cohen's kappa with an interval; None if both always give the same label.
+def measure_kappa(first: Sequence[Hashable], second: Sequence[Hashable], labels: int) -> Report:
+    """Cohen's kappa with an interval, None if both always give the same label; Gwet's AC1 over the possible labels.
 
     The interval is the exact one of the share of equal labels, as kappa of the chance agreement that was seen: it also
-    holds for a dozen pairs, where one by drawing pairs is far too narrow.
+    holds for a dozen pairs, where one by drawing pairs is far too narrow. Where nearly all labels are the same, kappa
+    is low however far people agree, and AC1 is not.
     """
     same = sum(one == other for one, other in zip(first, second, strict=True))
     report: Report = {
         "pairs": len(first),
         "same": same / len(first),
+        "ac1": gwet_ac1([{"first": one, "second": other} for one, other in zip(first, second, strict=True)], labels),
         "kappa": None,
         "kappa_low": None,
         "kappa_high": None,
@@ -296,12 +329,24 @@ def describe_judges(judgements: Sequence[StudyJudgement]) -> list[Report]:
     return rows
 
 
-def measure_metrics(first: Sequence[StudyJudgement]) -> list[Report]:
+class _JudgedAnswer(NamedTuple):
+    """Whether most people who could judge an answer call it true, with its scores and its text."""
+
+    is_true: bool
+    scores: Mapping[str, float]
+    text: str
+
+
+_JudgedAnswers = Mapping[tuple[str, str], _JudgedAnswer]
+"""By system and question."""
+
+
+def measure_metrics(judged: _JudgedAnswers) -> list[Report]:
     """How far each automatic score says what people say: 1 is right, and people's "true" is the truth."""
     verdicts: dict[str, list[tuple[bool, bool]]] = defaultdict(list)
-    for truth, scores in _judge_answers(first).values():
-        for metric, value in scores.items():
-            verdicts[metric].append((value >= 1.0, truth))
+    for answer in judged.values():
+        for metric, value in answer.scores.items():
+            verdicts[metric].append((value >= 1.0, answer.is_true))
     rows = []
     for metric, labels in sorted(verdicts.items()):
         row: Report = {
@@ -322,15 +367,14 @@ def measure_metrics(first: Sequence[StudyJudgement]) -> list[Report]:
     return rows
 
 
-def score_manually(first: Sequence[StudyJudgement], systems: Sequence[str], metric: str) -> list[Report]:
+def score_manually(judged: _JudgedAnswers, systems: Sequence[str], metric: str) -> list[Report]:
     """M beside the metric's share of right answers: what the metric takes for wrong is right if people say so."""
-    judged = _judge_answers(first)
     rows = []
     for system in systems:
-        answers = [value for (name, _), value in judged.items() if name == system and metric in value[1]]
+        answers = [answer for (name, _), answer in judged.items() if name == system and metric in answer.scores]
         if answers:
-            exact = [scores[metric] >= 1.0 for _, scores in answers]
-            manual = [right or truth for right, (truth, _) in zip(exact, answers, strict=True)]
+            exact = [answer.scores[metric] >= 1.0 for answer in answers]
+            manual = [right or answer.is_true for right, answer in zip(exact, answers, strict=True)]
             row = {
                 "system": system,
                 "answers": len(answers),
@@ -342,16 +386,31 @@ def score_manually(first: Sequence[StudyJudgement], systems: Sequence[str], metr
     return rows
 
 
-def _judge_answers(first: Sequence[StudyJudgement]) -> dict[tuple[str, str], tuple[bool, Mapping[str, float]]]:
-    """Whether most people who could judge an answer call it true, with its scores, by system and question."""
+def propose_gold(judged: _JudgedAnswers, metric: str) -> list[Report]:
+    """The answers that people call true and the metric wrong: each proposes a corrected gold answer to its question."""
+    missed: dict[tuple[str, str], Report] = {}
+    for (system, question), answer in judged.items():
+        if answer.is_true and (score := answer.scores.get(metric, 1.0)) < 1.0:
+            row = {"question": question, "answer": answer.text, "score": score, "systems": []}
+            missed.setdefault((question, answer.text), row)["systems"].append(system)
+    return [row for _, row in sorted(missed.items())]
+
+
+def _judge_answers(first: Sequence[StudyJudgement]) -> dict[tuple[str, str], _JudgedAnswer]:
+    """The answers that people judged; those without a majority are left out."""
     votes: dict[tuple[str, str], list[bool]] = defaultdict(list)
-    scores: dict[tuple[str, str], Mapping[str, float]] = {}
+    answers: dict[tuple[str, str], tuple[Mapping[str, float], str]] = {}
     for judgement in first:
-        for (system, given), own in zip(_iterate_ratings(judgement), judgement.scores, strict=True):
+        ratings = zip(_iterate_ratings(judgement), judgement.scores, judgement.texts, strict=True)
+        for (system, given), scores, text in ratings:
             if given.get(TRUTHFUL, "cannot judge") != "cannot judge":
                 votes[system, judgement.question].append(given[TRUTHFUL] == "true")
-                scores[system, judgement.question] = own
-    return {key: (2 * sum(said) > len(said), scores[key]) for key, said in votes.items() if 2 * sum(said) != len(said)}
+                answers[system, judgement.question] = scores, text
+    return {
+        key: _JudgedAnswer(2 * sum(said) > len(said), *answers[key])
+        for key, said in votes.items()
+        if 2 * sum(said) != len(said)
+    }
 
 
 def _ratio(part: int, whole: int) -> float | None:

@@ -178,7 +178,7 @@ def true_values() -> dict[str, float]:
     kappas = {
         f"{way} {scale}": measured["kappa"]
         for way in (SAME, OTHER)
-        for scale, measured in measure_repeats(many, way).items()
+        for scale, measured in measure_repeats(many, way, ["first", "second"]).items()
     }
     return {"score": fmean(points), "left": position["share"], **kappas}
 
@@ -205,7 +205,9 @@ def test_what_judges_of_known_bias_did_is_within_the_intervals_of_95_of_100_stud
 
 
 def test_lenient_people_are_told_apart():
-    judges = {row["judge"]: row for row in report_study(simulate(5, pairs=400), {}, 0)["judges"]}
+    judges = {
+        row["judge"]: row for row in report_study(simulate(5, pairs=400), {"pairs": [["first", "second"]]}, 0)["judges"]
+    }
     grades = [judges[name]["quality_above_mean"] for name in PEOPLE]
     assert grades == sorted(grades, reverse=True)
     assert judges["ada"]["true"] > judges["cy"]["true"]
@@ -234,8 +236,34 @@ def test_a_system_that_never_loses_has_a_finite_strength():
 
 
 def test_kappa_without_variation_is_not_defined():
-    assert measure_kappa(["true"] * 5, ["true"] * 5)["kappa"] is None
-    assert measure_kappa(["true", "false"] * 10, ["true", "false"] * 10)["kappa"] == 1.0
+    assert measure_kappa(["true"] * 5, ["true"] * 5, 3)["kappa"] is None
+    assert measure_kappa(["true", "false"] * 10, ["true", "false"] * 10, 3)["kappa"] == 1.0
+
+
+def test_ac1_says_how_far_people_agree_where_nearly_all_labels_are_the_same():
+    # Of 100 answers both call 90 true, and each calls 5 false that the other calls true.
+    row = measure_kappa(["true"] * 95 + ["false"] * 5, ["true"] * 90 + ["false"] * 5 + ["true"] * 5, 2)
+    assert row["same"] == pytest.approx(0.9)
+    assert row["kappa"] == pytest.approx(-0.0526, abs=1e-4)
+    # Chance is 2 x .95 x .05 = .095 (Gwet 2008), so that AC1 is (.9 - .095) / .905.
+    assert row["ac1"] == pytest.approx(0.8895, abs=1e-4)
+
+
+def test_preferences_in_several_pairs_of_systems_have_the_same_three_labels():
+    judgements = []
+    for other in "bcd":
+        for place in range(10):
+            preference = "left" if place < 8 else "right"
+            once = judged(f"{other}{place}", ("a", other), preference)
+            # Judged again with its sides exchanged, and with the other result in one of ten.
+            again = {"left": "right", "right": "left"}[preference] if place else preference
+            judgements += [once, judged(once.question, (other, "a"), again, repeats=once.item_id, repeated_by=SAME)]
+    (row,) = report_study(judgements, {"pairs": [["a", "b"], ["a", "c"], ["a", "d"]]}, 0)["agreement"][
+        "within"
+    ].values()
+    assert row["same"] == pytest.approx(0.9)
+    # 24 times first, 6 times second; then 21 and 9: chance is .8 x .7 + .2 x .3 = .62.
+    assert row["kappa"] == pytest.approx((0.9 - 0.62) / (1 - 0.62))
 
 
 def test_people_against_the_metric_give_sensitivity_specificity_and_the_manual_score():
