@@ -99,9 +99,14 @@ class LoginPages:
             return _show_login(request, page, name, problem, status=429)
         token = await self._begin_login(name, password, request.cookies.get(COOKIE, ""))
         if token is None:
+            await asyncio.to_thread(self._record_failure, name, address)
             return _show_login(request, page, name, WRONG, status=401)
         self._attempts.succeed(name, address)
         return enter(request, page, token)
+
+    def _record_failure(self, name: str, address: str) -> None:
+        with self._database.begin() as session:
+            logins.record_failure(session, name, address)
 
     async def _begin_login(self, name: str, password: str, former: str) -> str | None:
         """The token of a new login; None if the password is not that of the person of this name."""
