@@ -173,7 +173,7 @@ def record_failure(session: Session, name: str, address: str) -> None:
     """Store that a login failed, from which address, and whose it was if the name is anybody's.
 
     No other name is stored: people type their passwords in the wrong field. An attempt that is refused as one too many
-    (app/login_pages.py) has no entry, so that a name has six a minute at most, and an address thirty.
+    (app/login_pages.py) has no entry, so that their number is bounded for a name and for an address.
     """
     user = session.scalar(select(User).where(User.name == name))
     person = ("person", user.id) if user is not None else ("", "")

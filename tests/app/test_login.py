@@ -33,6 +33,7 @@ from showhow.app.login_pages import HASHES_AT_ONCE, LoginAttempts, LoginPages
 from showhow.app.oidc import OidcPages
 from showhow.app.origin import OriginMiddleware
 from showhow.app.visitors import Visitors
+from showhow.db.audit import iterate_entries
 from showhow.db.people import logins, users
 from showhow.db.people.logins import Identity, Invitation
 from showhow.db.storage.schema import upgrade
@@ -270,6 +271,9 @@ def test_after_some_attempts_the_next_ones_wait_for_a_name_and_for_an_address(te
         team.log_in("ada", "wrong password")
     reply = team.log_in("ada", "wrong password")
     assert (reply.status_code, "Too many attempts" in reply.text) == (429, True)
+    with team.services.database.read() as session:
+        entries = [entry for entry in iterate_entries(session) if entry["action"] == "failed to log in"]
+    assert [entry["object_id"] for entry in entries] == [str(team.ids["ada"])] * 5
     for _ in range(8):
         assert attempts.take("ben", "7") == 0, "who knows the password does not wait"
         attempts.succeed("ben", "7")
