@@ -99,7 +99,7 @@ class LoginPages:
             return _show_login(request, page, name, problem, status=429)
         token = await self._begin_login(name, password, request.cookies.get(COOKIE, ""))
         if token is None:
-            await asyncio.to_thread(self._record_failure, name, address)
+            await asyncio.to_thread(self._record_failure, name, self._visitors.address_of(request))
             return _show_login(request, page, name, WRONG, status=401)
         self._attempts.succeed(name, address)
         return enter(request, page, token)

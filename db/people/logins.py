@@ -18,7 +18,7 @@ from showhow.db.audit import record_act
 from showhow.db.database import Conflict
 from showhow.db.models import User
 from showhow.db.people.users import ADMIN, find_named, list_administrators, require_acting_role
-from showhow.db.types import Base, utc_now
+from showhow.db.types import UNSTORABLE_CHARACTERS, Base, utc_now
 
 LOGIN_DAYS = 14
 """How long a login lasts."""
@@ -175,7 +175,7 @@ def record_failure(session: Session, name: str, address: str) -> None:
     No other name is stored: people type their passwords in the wrong field. An attempt that is refused as one too many
     (app/login_pages.py) has no entry, so that their number is bounded for a name and for an address.
     """
-    user = session.scalar(select(User).where(User.name == name))
+    user = None if UNSTORABLE_CHARACTERS.search(name) else session.scalar(select(User).where(User.name == name))
     person = ("person", user.id) if user is not None else ("", "")
     record_act(session, "failed to log in", *person, {"address": address}, is_stranger=True)
 

@@ -66,7 +66,11 @@ def migrated(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def serve(home: Path, **environ: str) -> tuple[Services, Starlette]:
     services = Services(Settings.from_env({"SHOWHOW_HOME": str(home), **environ}))
     is_oidc = services.settings.login == OIDC_LOGIN
-    pages = OidcPages(services).routes() if is_oidc else LoginPages(services, Visitors(trusts_proxy=False)).routes()
+    pages = (
+        OidcPages(services).routes()
+        if is_oidc
+        else LoginPages(services, Visitors(b"a key", trusts_proxy=False)).routes()
+    )
     paths = ["/{path:path}"]
     routes = [*pages, *(Route(path, show_person, methods=["GET", "POST", "PUT"]) for path in paths)]
     middleware = [Middleware(OriginMiddleware, local_addresses=()), Middleware(LoginMiddleware, services=services)]

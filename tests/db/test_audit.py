@@ -196,7 +196,7 @@ def test_acts_are_stored_with_the_id_of_who_acts_and_how_they_came(scene: Scene)
     with database.begin() as session:
         token = logged_in(session, scene.ben.id)
         logins.record_failure(session, "ben", "192.0.2.1")
-        logins.record_failure(session, "my-pässword", "192.0.2.1")
+        logins.record_failure(session, "my-pässword\0", "192.0.2.1")
     with database.begin() as session:
         logins.end_login(session, token)
         logins.end_login(session, token)
