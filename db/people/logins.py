@@ -176,7 +176,7 @@ def record_failure(session: Session, name: str, address: str) -> None:
     (app/login_pages.py) has no entry, so that their number is bounded for a name and for an address.
     """
     user = None if UNSTORABLE_CHARACTERS.search(name) else session.scalar(select(User).where(User.name == name))
-    person = ("person", user.id) if user is not None else ("", "")
+    person = ("person", str(user.id)) if user is not None else ("", "")
     record_act(session, "failed to log in", *person, {"address": address}, is_stranger=True)
 
 

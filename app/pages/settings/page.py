@@ -368,7 +368,7 @@ def _record_consent(services: Services, allowed: Grant | None) -> None:
 def _digest_change(before: ModelProfile | None, after: ModelProfile | None) -> dict[str, str | None]:
     """What the audit log has of two versions of a profile."""
     profiles = {"before": before, "after": after}
-    return {name: profile and digest_value(profile_to_json(profile)) for name, profile in profiles.items()}
+    return {name: digest_value(profile_to_json(profile)) if profile else None for name, profile in profiles.items()}
 
 
 def _test_profile(services: Services, person: User, profile: ModelProfile, allowed: Grant | None) -> None:
