@@ -176,8 +176,8 @@ def record_failure(session: Session, name: str, address: str) -> None:
     (app/login_pages.py) has no entry, so that their number is bounded for a name and for an address.
     """
     user = None if UNSTORABLE_CHARACTERS.search(name) else session.scalar(select(User).where(User.name == name))
-    person = ("person", str(user.id)) if user is not None else ("", "")
-    record_act(session, "failed to log in", *person, {"address": address}, is_stranger=True)
+    kind, key = ("person", str(user.id)) if user is not None else ("", "")
+    record_act(session, "failed to log in", kind, key, {"address": address}, is_stranger=True)
 
 
 def find_login(session: Session, token: str) -> tuple[Login, User] | None:
