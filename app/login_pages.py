@@ -130,6 +130,7 @@ class LoginPages:
             return _show_login(request, page, name, problem, status=429)
         token = await self._begin_login(name, password, read_token(request.cookies))
         if token is None:
+            await asyncio.to_thread(self._record_failure, name, self._visitors.address_of(request))
             return _show_login(request, page, name, WRONG, status=401)
         self._attempts.succeed(*counted)
         return self._enter(request, page, token, name)
@@ -150,6 +151,10 @@ class LoginPages:
 
     def _sign_known(self, browser: str, name: str) -> str:
         return hmac.digest(self._known_key, f"{browser} {name}".encode(errors="replace"), "sha256").hex()
+
+    def _record_failure(self, name: str, address: str) -> None:
+        with self._database.begin() as session:
+            logins.record_failure(session, name, address)
 
     async def _begin_login(self, name: str, password: str, former: str) -> str | None:
         """The token of a new login; None if the password is not that of the person of this name."""

@@ -71,6 +71,9 @@ class Actor(Protocol):
     @property
     def name(self) -> str: ...
 
+    @property
+    def is_local(self) -> bool: ...
+
     def admit(self, session: Session) -> None:
         """Conflict if the person may change nothing at all."""
 

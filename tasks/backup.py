@@ -20,7 +20,7 @@ from filelock import FileLock, Timeout
 
 from showhow.db.database import Database
 from showhow.db.people.users import ADMIN
-from showhow.db.storage.backup import back_up_database
+from showhow.db.storage.backup import back_up_database, record_backup
 from showhow.option_fields import option
 from showhow.runs.services import Services
 from showhow.tasks.backup_manifest import MANIFEST_FILE, BackedUpWorld, BackupManifest
@@ -129,6 +129,7 @@ def _back_up_into(services: Services, folder: Path, linked: Path | None = None) 
         made = datetime.now(UTC)
         with open_database(services) as database:
             file = folder / f"database-{made:%Y%m%dT%H%M%S%f}{'.db' if database.is_sqlite else '.dump'}"
+            record_backup(database if services.actor is None else database.acting_as(services.actor), file.name)
             back_up_database(database, file)
         manifest = BackupManifest(
             made=made.isoformat(timespec="seconds"),

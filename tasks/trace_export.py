@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 from uuid import UUID
 
+from showhow.db.audit import record_act
 from showhow.db.database import RowNotFound
 from showhow.db.models import Step
 from showhow.db.people.users import ADMIN, REVIEWER, require_acting_role
@@ -85,6 +86,9 @@ def write_traces(services: Services, plan: ExportPlan, stream: BinaryIO) -> Expo
             raise LeakageError(leaks, plan.test_split, consequence, "Choose others, or write these too")
     with services.database.read() as session:
         ids = list_matching_ids(session, plan.conditions, version_id, statuses)
+        with services.database.begin() as writing:
+            details = {"format": plan.format_name, "traces": len(ids)}
+            record_act(writing, "exported", "traces" if version_id is None else "library", version_id or "", details)
         return write(build_export(services.tool_registry(), session, load_traces(session, ids)), stream)
 
 

@@ -12,7 +12,7 @@ from showhow.app.removals import purge as purge_removals
 from showhow.app.services import current_services
 from showhow.db.database import Database
 from showhow.db.questions.projects import list_world_hashes
-from showhow.db.storage.backup import back_up_database
+from showhow.db.storage.backup import back_up_database, record_backup
 from showhow.db.storage.move import move_database
 from showhow.db.storage.prepared_database import RestoredDatabase
 from showhow.db.storage.restore import restore_database
@@ -76,6 +76,7 @@ def back_up_file(file: Annotated[Path, typer.Argument(help="A new file.")], *, a
     """Copy the database into a new file; the server may keep running. `showhow backup` copies the worlds too."""
     # Not upgraded before: a backup may be made in order to upgrade.
     with open_database(current_services()) as database:
+        record_backup(database, file.name)
         back_up_database(database, file)
     emit({"file": str(file), "bytes": file.stat().st_size}, f"backed up to {file}", as_json=as_json)
 

@@ -60,6 +60,7 @@ VERBS = {
     "worker": Verb("showhow.app.cli.verify:worker", "Work on shared verifications, as one of any number of machines."),
     "score": Verb("showhow.app.cli.score:score", "Score a file of predictions by a metric of its data set."),
     "users": Verb("showhow.app.cli.users:app", "List people and change their roles."),
+    "audit": Verb("showhow.app.cli.audit:app", "Verify, list and export the log of who did what."),
     "licences": Verb("showhow.app.cli.licences:licences", "List the licences of the installed packages."),
     "db": Verb("showhow.app.cli.db:app", "Upgrade, check, back up and restore the database."),
     "backup": Verb("showhow.app.cli.backup:backup", "Copy the database and the worlds into a folder."),

@@ -14,10 +14,11 @@ from sqlalchemy import ForeignKey, UniqueConstraint, delete, select, update
 from sqlalchemy.orm import Mapped, Session, mapped_column
 from uuid_utils.compat import uuid7
 
+from showhow.db.audit import record_act
 from showhow.db.database import Conflict
 from showhow.db.models import User
 from showhow.db.people.users import ADMIN, find_named, list_administrators, require_acting_role
-from showhow.db.types import Base, utc_now
+from showhow.db.types import UNSTORABLE_CHARACTERS, Base, utc_now
 
 LOGIN_DAYS = 14
 """How long a login lasts."""
@@ -91,6 +92,7 @@ def invite(session: Session, user_id: UUID) -> str:
     expires_at = utc_now() + timedelta(days=INVITATION_DAYS)
     session.add(Invitation(token_hash=hash_token(token), user_id=user_id, expires_at=expires_at))
     session.flush()
+    record_act(session, "invited", "person", user_id)
     return token
 
 
@@ -112,6 +114,7 @@ def use_invitation(session: Session, token: str) -> User:
     if user is None or session.execute(used.values(used_at=utc_now())).rowcount != 1:  # type: ignore[attr-defined]
         raise Conflict(INVALID_INVITATION)
     session.execute(delete(Login).where(Login.user_id == user.id))
+    record_act(session, "used an invitation", "person", user.id, logged_in=user.id)
     return user
 
 
@@ -159,9 +162,22 @@ def begin_login(session: Session, user_id: UUID, former: str = "") -> str:
     session.execute(delete(Login).where((Login.token_hash == hash_token(former)) | (Login.expires_at <= utc_now())))
     token = secrets.token_urlsafe(TOKEN_BYTES)
     expires_at = utc_now() + timedelta(days=LOGIN_DAYS)
-    session.add(Login(token_hash=hash_token(token), user_id=user_id, expires_at=expires_at))
+    login = Login(token_hash=hash_token(token), user_id=user_id, expires_at=expires_at)
+    session.add(login)
     session.flush()
+    record_act(session, "logged in", "login", login.id, logged_in=user_id)
     return token
+
+
+def record_failure(session: Session, name: str, address: str) -> None:
+    """Store that a login failed, from which address, and whose it was if the name is anybody's.
+
+    No other name is stored: people type their passwords in the wrong field. An attempt that is refused as one too many
+    (app/login_pages.py) has no entry, so that their number is bounded for a name and for an address.
+    """
+    user = None if UNSTORABLE_CHARACTERS.search(name) else session.scalar(select(User).where(User.name == name))
+    kind, key = ("person", str(user.id)) if user is not None else ("", "")
+    record_act(session, "failed to log in", kind, key, {"address": address}, is_stranger=True)
 
 
 def find_login(session: Session, token: str) -> tuple[Login, User] | None:
@@ -178,7 +194,10 @@ def note_use(session: Session, login_id: UUID) -> None:
 
 def end_login(session: Session, token: str) -> None:
     """End the login with that token."""
-    session.execute(delete(Login).where(Login.token_hash == hash_token(token)))
+    login = session.scalar(select(Login).where(Login.token_hash == hash_token(token)))
+    if login is not None:
+        session.delete(login)
+        record_act(session, "logged out", "login", login.id, logged_in=login.user_id)
 
 
 def list_logins(session: Session, user_id: UUID) -> Sequence[Login]:
@@ -192,7 +211,10 @@ def end_logins(session: Session, user_id: UUID, login_id: UUID | None = None) ->
     require_acting_role(session, ADMIN)
     rows = delete(Login).where(Login.user_id == user_id)
     ended = session.execute(rows if login_id is None else rows.where(Login.id == login_id))
-    return int(ended.rowcount)  # type: ignore[attr-defined]
+    count = int(ended.rowcount)  # type: ignore[attr-defined]
+    if count:
+        record_act(session, "ended logins", "person", user_id, {"logins": count})
+    return count
 
 
 def switch(session: Session, name: str, *, on: bool) -> User:
@@ -206,6 +228,7 @@ def switch(session: Session, name: str, *, on: bool) -> User:
         end_logins(session, user.id)
         session.execute(delete(Invitation).where(Invitation.user_id == user.id, Invitation.used_at.is_(None)))
     session.flush()
+    record_act(session, f"switched {'on' if on else 'off'}", "person", user.id)
     return user
 
 

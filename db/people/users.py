@@ -17,6 +17,7 @@ from uuid import UUID
 from sqlalchemy import exists, func, or_, select
 from sqlalchemy.orm import Session
 
+from showhow.db.audit import record_act
 from showhow.db.database import Conflict, Database, RowNotFound
 from showhow.db.models import Judgement, Trace, User
 
@@ -135,6 +136,7 @@ def register_user(session: Session, name: str) -> User:
     elif not user.roles:
         user.roles = _first_roles(session)
     session.flush()
+    record_act(session, "registered", "person", user.id, {"after": user.roles})
     return user
 
 
@@ -173,8 +175,10 @@ def set_roles(session: Session, name: str, roles: Sequence[str]) -> User:
         raise Conflict(f"there is no role {unknown[0]!r}; the roles are {', '.join(ROLES)}")
     if list_administrators(session) == [user.id] and ADMIN not in roles:
         raise Conflict(f"{name} is the only administrator; make somebody else an administrator first")
-    user.roles = [role for role in ROLES if role in roles]
+    before, user.roles = user.roles, [role for role in ROLES if role in roles]
     session.flush()
+    if user.roles != before:
+        record_act(session, "changed roles", "person", user.id, {"before": before, "after": user.roles})
     return user
 
 

@@ -10,6 +10,7 @@ from sqlalchemy import ColumnElement, Select, func, insert, select, update
 from sqlalchemy.orm import Session
 from uuid_utils.compat import uuid7
 
+from showhow.db.audit import record_act
 from showhow.db.database import Conflict, RowNotFound
 from showhow.db.models import Assignment, Project, Question, Run, Trace
 from showhow.db.people.users import ADMIN, ROLES, require_acting_role
@@ -88,7 +89,9 @@ def edit_project(  # noqa: PLR0913 - each is a field of the project
     project.guidelines = project.guidelines if guidelines is None else guidelines
     project.overlap = project.overlap if overlap is None else overlap
     project.allows_questions = project.allows_questions if allows_questions is None else allows_questions
-    project.shows_gold = project.shows_gold if shows_gold is None else shows_gold
+    if shows_gold is not None and shows_gold != project.shows_gold:
+        project.shows_gold = shows_gold
+        record_act(session, "showed gold" if shows_gold else "hid gold", "project", project.id)
     return project
 
 

@@ -8,6 +8,7 @@ from uuid import UUID
 from sqlalchemy import ColumnElement, delete, select
 from sqlalchemy.orm import Session
 
+from showhow.db.audit import record_act
 from showhow.db.database import Database
 from showhow.db.models import Assignment, Attempt, Library, Project, Question, Run, Score, Trace
 from showhow.db.people.users import ADMIN, require_acting_role
@@ -44,6 +45,7 @@ def purge(database: Database, *, now: bool = False) -> PurgeReport:
         final = list(session.scalars(select(Removal).where(is_final).order_by(Removal.id)))
         for removal in final:
             session.delete(removal)
+            record_act(session, "deleted for good", removal.kind, removal.key)
     _delete_waiting_rows(database)
     worlds = tuple(removal.id for removal in final if removal.kind == Kind.WORLD)
     return PurgeReport(tuple(f"{removal.kind} {removal.name}" for removal in final), worlds)

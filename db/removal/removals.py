@@ -16,6 +16,7 @@ from sqlalchemy import ColumnElement, false, func, or_, select, update
 from sqlalchemy.orm import InstrumentedAttribute, Mapped, Session, mapped_column
 from uuid_utils.compat import uuid7
 
+from showhow.db.audit import record_act
 from showhow.db.database import Conflict, RowNotFound
 from showhow.db.models import Attempt, Library, Project, Question, Run, Step, Trace, User
 from showhow.db.people.users import ADMIN, REVIEWER, acting_person, require_acting_role
@@ -186,6 +187,8 @@ def remove(
         _mark(session, kind, row, removal, others)
     session.add(removal)
     session.flush()
+    details = {"with": removal.touched} | ({"others": [str(other) for other in others]} if others else {})
+    record_act(session, "archived" if archives else "deleted", kind, removal.key, details)
     return removal
 
 
@@ -241,6 +244,7 @@ def restore(session: Session, removal_id: UUID) -> Removal:
         session.expire(row)
     session.delete(removal)
     session.flush()
+    record_act(session, "restored", kind, removal.key)
     return removal
 
 

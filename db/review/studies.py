@@ -19,6 +19,7 @@ from sqlalchemy import CheckConstraint, ForeignKey, Index, Select, UniqueConstra
 from sqlalchemy.orm import Mapped, Session, mapped_column
 from uuid_utils.compat import uuid7
 
+from showhow.db.audit import record_act
 from showhow.db.database import Conflict, RowNotFound
 from showhow.db.models import Project, User
 from showhow.db.people.users import ADMIN, REVIEWER, ROLES, require_acting_role, require_role
@@ -226,6 +227,7 @@ def open_study(session: Session, study_id: UUID) -> Study:
     if study.state != DRAFT:
         raise Conflict(f"the study {study.name!r} is {study.state} already; only a draft is opened")
     study.state, study.opened_at, study.digest = OPEN, utc_now(), digest_study(session, study)
+    record_act(session, "opened", "study", study.id, {"digest": study.digest})
     return study
 
 
@@ -235,6 +237,7 @@ def close_study(session: Session, study_id: UUID) -> Study:
     if study.state != OPEN:
         raise Conflict(f"the study {study.name!r} is {study.state}; only an open one is closed")
     study.state, study.closed_at = CLOSED, utc_now()
+    record_act(session, "closed", "study", study.id)
     return study
 
 

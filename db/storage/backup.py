@@ -10,8 +10,11 @@ from pathlib import Path
 
 from sqlalchemy import URL
 
+from showhow.db.audit import record_act
 from showhow.db.database import Database, StoreError, StoreUnavailable
 from showhow.db.sqlite_files import open_readonly
+from showhow.db.storage.foreign_objects import SQLITE_SCHEMA, describe_sqlite, digest_schema
+from showhow.db.storage.schema import SQLITE_AT_HEAD, require_sound_schema
 from showhow.guard.files import flush_to_disk, partial_path, remove_abandoned_partials
 
 _PLAIN_VARIABLES = {"PATH", "HOME", "LANG", "LC_ALL", "TZ", "TMPDIR"}
@@ -59,6 +62,28 @@ def _copy_sqlite(source_path: Path, target: Path) -> None:
         ) from error
     if check != "ok":
         raise StoreUnavailable(f"the copy of {source_path} is damaged ({check}); run `showhow db check`")
+
+
+def record_backup(database: Database, name: str) -> None:
+    """Have the backup of that name in the audit log, and so in the backup itself.
+
+    A database that is not sound, of another version, full or locked is backed up as it is: nothing of it may run.
+    """
+    with suppress(StoreError, sqlite3.Error):
+        if _is_of_this_version(database):
+            with database.begin() as session:
+                record_act(session, "backed up", "database", details={"file": name})
+
+
+def _is_of_this_version(database: Database) -> bool:
+    if not database.is_sqlite:
+        return require_sound_schema(database) == SQLITE_AT_HEAD.revision
+    path = Path(database.url.database or "")
+    if not path.is_file():
+        return False
+    # Without a write: a log of another database that lies beside it would be applied.
+    with closing(open_readonly(path)) as connection:
+        return digest_schema(describe_sqlite(connection.execute(SQLITE_SCHEMA))) == SQLITE_AT_HEAD.digest
 
 
 def run_client_program(name: str, options: Sequence[str], url: URL | None = None) -> str:

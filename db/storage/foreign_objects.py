@@ -111,8 +111,8 @@ UNION ALL SELECT 'constraint', conname || ' of ' || r.relname, pg_get_constraint
 UNION ALL SELECT 'index', i.relname || ' of ' || r.relname,
     replace(pg_get_indexdef(x.indexrelid), ' ON ' || quote_ident(current_schema()) || '.', ' ON ')
     FROM pg_index x JOIN relation r ON r.oid = x.indrelid JOIN relation i ON i.oid = x.indexrelid
-UNION ALL SELECT 'trigger', tgname || ' of ' || r.relname, '' FROM pg_trigger t JOIN relation r ON r.oid = t.tgrelid
-    WHERE NOT tgisinternal
+UNION ALL SELECT 'trigger', tgname || ' of ' || r.relname, concat_ws(' ', tgenabled, pg_get_triggerdef(t.oid, true))
+    FROM pg_trigger t JOIN relation r ON r.oid = t.tgrelid WHERE NOT tgisinternal
 UNION ALL SELECT 'rule', rulename || ' of ' || r.relname, '' FROM pg_rewrite w JOIN relation r ON r.oid = w.ev_class
     WHERE r.relkind NOT IN ('v', 'm')
 UNION ALL SELECT 'policy', polname || ' of ' || r.relname, '' FROM pg_policy p JOIN relation r ON r.oid = p.polrelid
@@ -120,8 +120,8 @@ UNION ALL SELECT 'inheritance', h.inhrelid::regclass || ' of ' || h.inhparent::r
     JOIN relation r ON r.oid IN (h.inhparent, h.inhrelid) WHERE r.relkind IN ('r', 'p', 'f')
 UNION ALL SELECT 'event trigger', evtname::text, '' FROM pg_event_trigger v WHERE NOT EXISTS (
     SELECT FROM pg_depend e WHERE e.objid = v.oid AND e.classid = 'pg_event_trigger'::regclass AND e.deptype = 'e')
-UNION ALL SELECT 'function', f.oid::regprocedure::text, '' FROM pg_proc f
-    WHERE f.pronamespace = current_schema()::regnamespace AND NOT EXISTS (
+UNION ALL SELECT 'function', f.oid::regprocedure::text, concat_ws(' ', l.lanname, prosecdef, proconfig::text, prosrc)
+    FROM pg_proc f JOIN pg_language l ON l.oid = f.prolang WHERE f.pronamespace = current_schema()::regnamespace AND NOT EXISTS (
     SELECT FROM pg_depend e WHERE e.objid = f.oid AND e.classid = 'pg_proc'::regclass AND e.deptype = 'e')
 UNION ALL SELECT 'called function', u.refobjid::regprocedure || ' in ' || r.relname, '' FROM pg_depend u
     LEFT JOIN pg_attrdef d ON u.classid = 'pg_attrdef'::regclass AND d.oid = u.objid
@@ -136,6 +136,17 @@ UNION ALL SELECT 'type', y.typname::text, '' FROM pg_type y
     WHERE y.typnamespace = current_schema()::regnamespace AND y.typtype IN ('d', 'e', 'r') AND NOT EXISTS (
     SELECT FROM pg_depend e WHERE e.objid = y.oid AND e.classid = 'pg_type'::regclass AND e.deptype = 'e')
 """)  # noqa: E501 - a line a thing
+_REFUSED = "EXECUTE FUNCTION refuse_audit_change()"
+POSTGRESQL_ACTIVE: Schema = {
+    ("function", "refuse_audit_change()"): "plpgsql f BEGIN RAISE EXCEPTION 'the audit log is append-only'; END",
+    (
+        "trigger",
+        "audit_entry_no_change of audit_entry",
+    ): f"O CREATE TRIGGER audit_entry_no_change BEFORE DELETE OR UPDATE ON audit_entry FOR EACH ROW {_REFUSED}",
+    ("trigger", "audit_entry_no_truncate of audit_entry"): "O CREATE TRIGGER audit_entry_no_truncate BEFORE TRUNCATE "
+    f"ON audit_entry FOR EACH STATEMENT {_REFUSED}",
+}
+"""What of Showhow acts of itself on PostgreSQL: it refuses changes of the audit log."""
 _PASSIVE_KINDS = {"table", "sequence", "column", "constraint", "index"}
 """Objects that a shared database may have beside ours, and that do nothing of themselves."""
 
@@ -146,5 +157,5 @@ def describe_postgresql(connection: Connection) -> Schema:
 
 
 def active_objects(schema: Schema) -> Schema:
-    """The objects of a PostgreSQL schema that act of themselves; Showhow makes none."""
+    """The objects of a PostgreSQL schema that act of themselves."""
     return {(kind, name): definition for (kind, name), definition in schema.items() if kind not in _PASSIVE_KINDS}

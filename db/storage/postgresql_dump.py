@@ -20,7 +20,7 @@ from psycopg import sql
 
 from showhow.db.database import StoreError, StoreUnavailable
 from showhow.db.storage.backup import client_command, client_failure, run_client_program
-from showhow.db.storage.foreign_objects import LEFT_OUT
+from showhow.db.storage.foreign_objects import LEFT_OUT, POSTGRESQL_ACTIVE
 from showhow.db.storage.schema import MIGRATIONS_TABLE, require_known_revision
 
 _NAME = rb'(?:[A-Za-z_][A-Za-z0-9_$]*|"[A-Za-z0-9_$]+")'
@@ -36,6 +36,8 @@ _ACTIVE_KINDS = (
 )  # fmt: skip
 _QUEUE_SCHEMA = "showhow_queue_"
 """The workers' queue has functions and triggers of its own; it is made anew by the next worker."""
+_OURS = {(kind.upper(), " ".join(reversed(name.split(" of ")))) for kind, name in POSTGRESQL_ACTIVE}
+"""As pg_restore lists them; they are made anew, too."""
 _MAX_NAMED = 5
 _MAX_LINE_BYTES = 256 * 1024 * 1024
 _MAX_EXPANSION = 200
@@ -67,7 +69,9 @@ class PostgresqlDump:
         named = [
             f"{kind.lower()} {' '.join(name.split()[:-1])[:60]}"
             for kind, name in entries
-            if kind in _ACTIVE_KINDS and not name.startswith(_QUEUE_SCHEMA)
+            if kind in _ACTIVE_KINDS
+            and not name.startswith(_QUEUE_SCHEMA)
+            and (kind, " ".join(name.split()[1:-1])) not in _OURS
         ]
         if not named:
             return []

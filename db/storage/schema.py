@@ -17,7 +17,7 @@ from alembic.util import CommandError
 from sqlalchemy import Connection, create_engine, func, inspect, select, text
 from sqlalchemy.orm import Session
 
-from showhow.db import rate_limits  # noqa: F401 - so that their tables and indexes are known
+from showhow.db import audit, rate_limits  # noqa: F401 - so that their tables and indexes are known
 from showhow.db.database import Database, StoreError, StoreUnavailable, is_lock_conflict, translate_errors
 from showhow.db.models import Question, Step, Trace
 from showhow.db.people import logins  # noqa: F401 - so that their tables and indexes are known
@@ -31,6 +31,7 @@ from showhow.db.review import (
 from showhow.db.runs import leases  # noqa: F401 - so that their tables and indexes are known
 from showhow.db.sqlite_files import open_readonly
 from showhow.db.storage.foreign_objects import (
+    POSTGRESQL_ACTIVE,
     REMEDY,
     SQLITE_SCHEMA,
     Schema,
@@ -56,7 +57,7 @@ class SchemaDigest(NamedTuple):
 
 MIGRATIONS_TABLE = "alembic_version"
 MIGRATIONS_FOLDER = Path(__file__).resolve().parents[2] / "migrations"
-SQLITE_AT_HEAD = SchemaDigest("0015", "c66b48ff1d15cbc89be80ffd7a1d51e43ea1fa17972700d8fc9fb8316785d43b")
+SQLITE_AT_HEAD = SchemaDigest("0016", "89c69cb4f865d2929442c4b97ccc5e542cc6f67a9c2a2ca744e1acd181d30ddf")
 """The newest revision and its schema on SQLite: a start need neither load the migrations nor run them anew."""
 
 
@@ -166,7 +167,7 @@ def require_sound_schema(database: Database) -> str | None:
         actual = _read_schema(connection)
     if database.is_sqlite and is_at_head and digest_schema(actual) == SQLITE_AT_HEAD.digest:
         return revision
-    expected: Schema = expected_sqlite(revision) if database.is_sqlite else {}
+    expected: Schema = expected_sqlite(revision) if database.is_sqlite else POSTGRESQL_ACTIVE
     actual = actual if database.is_sqlite else active_objects(actual)
     if foreign := list_foreign(actual, expected):
         raise StoreUnavailable(
@@ -203,7 +204,7 @@ def _compare_schema(database: Database, revision: str) -> list[str]:
         if database.is_sqlite:
             expected = expected_sqlite(revision)
         # First what acts of itself: it would act on the comparison, too.
-        elif foreign := list_foreign(active_objects(actual), {}):
+        elif foreign := list_foreign(active_objects(actual), POSTGRESQL_ACTIVE):
             return [_describe_foreign(foreign)]
         elif not connection.scalar(text("SELECT has_database_privilege(current_database(), 'CREATE')")):
             return []

@@ -33,6 +33,7 @@ from showhow.app.login_pages import HASHES_AT_ONCE, LoginAttempts, LoginPages
 from showhow.app.oidc import OidcPages
 from showhow.app.origin import OriginMiddleware
 from showhow.app.visitors import Allowance, Visitors
+from showhow.db.audit import iterate_entries
 from showhow.db.people import logins, users
 from showhow.db.people.logins import Identity, Invitation
 from showhow.db.storage.schema import upgrade
@@ -257,6 +258,10 @@ def test_a_wrong_password_and_an_unknown_name_are_answered_alike(team: Team):
     }
     assert {reply.status_code for reply in replies} == {401}
     assert len({text.replace(" autofocus", "") for text in texts}) == 1
+    with team.services.database.read() as session:
+        entries = [entry for entry in iterate_entries(session) if entry["action"] == "failed to log in"]
+    assert [entry["object_id"] for entry in entries] == [str(team.ids["ben"]), str(team.ids["ada"]), "", ""]
+    assert {entry["details"]["address"] for entry in entries} == {"192.0.2.7"}
     with team.services.database.begin() as session:
         logins.switch(session, "ben", on=False)
     assert team.log_in("ben").text == replies[0].text

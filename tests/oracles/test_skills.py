@@ -309,7 +309,7 @@ def test_the_facts_of_any_first_sub_questions_lead_to_the_gold_answers(deep: Gro
         gold = GoldReasoning(deep.gold, question.text, question.details)
         (plan,) = oracle.decompose(DecomposeRequest(question=question.text)).branches
         facts = [
-            ExcavatedFact(number=number, question=step.question, fact="", answers=gold_answers_of(gold, leaf))
+            ExcavatedFact(number=number, question=step.question, fact="", answers=oracle._complete[leaf])
             for number, (step, (leaf, _)) in enumerate(zip(plan.steps, gold.subquestions, strict=True), 1)
         ]
         for count in range(len(facts) + 1):

@@ -13,6 +13,7 @@ from showhow.app.services import current_services
 from showhow.app.widgets.page_layout import choose_view, escape_markdown, show_head
 from showhow.app.widgets.person import acting_services
 from showhow.app.widgets.table import TableCell, show_table
+from showhow.db.audit import digest_value, record_act
 from showhow.db.database import Conflict
 from showhow.db.models import User
 from showhow.db.people.users import ADMIN
@@ -331,7 +332,10 @@ def _save_profile(services: Services, person: User, profile: ModelProfile, allow
     try:
         require_administrator(services, person)
         _record_consent(services, allowed)
-        services.profile_file.save(profile, replaces=st.session_state[_ORIGINAL])
+        original = st.session_state[_ORIGINAL]
+        with services.database.begin() as session:
+            record_act(session, "saved", "model profile", profile.name, _digest_change(original, profile))
+            services.profile_file.save(profile, replaces=original)
     except (Conflict, ProfileError, DestinationError) as error:
         st.error(escape_markdown(str(error)))
         return
@@ -344,7 +348,9 @@ def _save_profile(services: Services, person: User, profile: ModelProfile, allow
 def _remove_profile(services: Services, person: User, profile: ModelProfile) -> None:
     try:
         require_administrator(services, person)
-        services.profile_file.remove(profile)
+        with services.database.begin() as session:
+            record_act(session, "removed", "model profile", profile.name, _digest_change(profile, None))
+            services.profile_file.remove(profile)
     except (Conflict, ProfileError) as error:
         st.session_state[_NOTICE] = str(error)
         return
@@ -354,7 +360,15 @@ def _remove_profile(services: Services, person: User, profile: ModelProfile) -> 
 
 def _record_consent(services: Services, allowed: Grant | None) -> None:
     if allowed is not None:
-        services.secret_table.allow([allowed])
+        with services.database.begin() as session:
+            record_act(session, "allowed a key", "server", allowed.destination, {"variable": allowed.variable})
+            services.secret_table.allow([allowed])
+
+
+def _digest_change(before: ModelProfile | None, after: ModelProfile | None) -> dict[str, str | None]:
+    """What the audit log has of two versions of a profile."""
+    profiles = {"before": before, "after": after}
+    return {name: digest_value(profile_to_json(profile)) if profile else None for name, profile in profiles.items()}
 
 
 def _test_profile(services: Services, person: User, profile: ModelProfile, allowed: Grant | None) -> None:

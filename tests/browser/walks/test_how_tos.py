@@ -292,6 +292,8 @@ def team(walk: Walk) -> None:
     assert "ben is not logged in" in walk.run()
     walk.section("People whom a proxy knows")
     assert walk.name("Project")
+    walk.section("Who did what")
+    assert "entries follow each other" in walk.run()
     del environment["SHOWHOW_LOGIN"]
 
 
