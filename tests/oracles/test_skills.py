@@ -22,7 +22,6 @@ from showhow.db.unanswerable import find_gold_reason
 from showhow.evaluation.datasets import read_questions
 from showhow.evaluation.scoring.scoring import sample_questions, score_outcome, summarize_retrieved
 from showhow.fiction.generator.build import generate_world
-from showhow.fiction.questions.reasoning import ReasoningNode
 from showhow.fiction.universe.options import GenerationOptions
 from showhow.oracles.gold_traces.traces import GoldWorld, make_gold_trace
 from showhow.oracles.reader import say_unknown
@@ -306,7 +305,7 @@ def test_the_facts_of_any_first_sub_questions_lead_to_the_gold_answers(deep: Gro
     """What is not asked is taken from the gold reasoning, however many sub-questions have the same relations."""
     for question in deep.questions:
         oracle = deep.oracle(question)
-        gold = GoldReasoning(deep.gold, question.text, question.details)
+        gold = oracle._gold
         (plan,) = oracle.decompose(DecomposeRequest(question=question.text)).branches
         facts = [
             ExcavatedFact(number=number, question=step.question, fact="", answers=oracle._complete[leaf])
@@ -316,10 +315,6 @@ def test_the_facts_of_any_first_sub_questions_lead_to_the_gold_answers(deep: Gro
             concluded = oracle.conclude(StateRequest(question=question.text, state=facts[:count]))
             names = {value.key for value in concluded.answers}
             assert names == {value.key for value in gold.root_answers}, (question.text, count)
-
-
-def gold_answers_of(gold: GoldReasoning, leaf: ReasoningNode) -> list[AnswerValue]:
-    return [gold.to_value(leaf.kind, number) for number in leaf.values.tolist()]
 
 
 @pytest.mark.parametrize("method", METHODS)

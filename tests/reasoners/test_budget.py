@@ -131,7 +131,7 @@ def test_a_budget_of_retrievals_cuts_the_fans(case: Case):
     for limit in (free.calls["retrievals"], free.calls["retrievals"] // 2, 4):
         recorder, outcome = case.run(limits(retrievals=limit))
         assert outcome.calls["retrievals"] <= limit
-        # A lane of GEEK that looks at further sources than its share has no fan left to cut; its ending names the limit.
+        # A lane of GEEK that looks at further sources than its share has no fan left to cut: it ends at the limit.
         assert outcome.ending != "limit" or notes(recorder) or case.method == "geek", limit
 
 
