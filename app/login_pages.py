@@ -268,8 +268,8 @@ def forget_login(request: Request, response: Response) -> Response:
 
 def is_https(request: Request) -> bool:
     """Whether the browser uses https, as the page that it posts says, or else a proxy."""
-    said = request.headers.get("origin") or request.headers.get("x-forwarded-proto", request.scope["scheme"])
-    return said.partition(",")[0].partition(":")[0].strip().lower() == "https"
+    origin = request.headers.get("origin") or request.headers.get("x-forwarded-proto", request.scope["scheme"])
+    return origin.partition(",")[0].partition(":")[0].strip().lower() == "https"
 
 
 def find_invited_name(database: Database, token: str) -> str | None:

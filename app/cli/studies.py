@@ -192,9 +192,9 @@ def _report_lines(value: Mapping[str, Any]) -> Iterator[str]:
             yield f"kappa {way} people, {scale}: {_estimate(row, 'kappa')}, AC1 {row['ac1']:.2f}, {equal}"
     for row in results["judges"]:
         grade = "-" if row["quality_above_mean"] is None else f"{row['quality_above_mean']:+.2f}"
-        said = "-" if row["true"] is None else f"{row['true']:.0%}"
+        share_true = "-" if row["true"] is None else f"{row['true']:.0%}"
         yield (
-            f"{row['judge']}: {row['judged']:,} judged, {said} true, quality {grade} to the mean, "
+            f"{row['judge']}: {row['judged']:,} judged, {share_true} true, quality {grade} to the mean, "
             f"{row['ties']:.0%} ties, {row['median_seconds']:.0f} s each"
         )
     yield from _metric_lines(results)

@@ -182,8 +182,8 @@ def _find_changes(record: TraceRecord) -> Iterator[TraceChange]:
         judge = record.people.get(judgement.judge_id, "?") if judgement.judge_id else "a model"
         judged = steps[judgement.step_id].position if judgement.step_id in steps else None
         is_decision = judgement.aspect == "approval"
-        said = judgement.value if judgement.step_id is not None else f"{judgement.aspect}: {judgement.value}"
-        action = {"approved": "approved", "rejected": "returned"}[judgement.value] if is_decision else said
+        label = judgement.value if judgement.step_id is not None else f"{judgement.aspect}: {judgement.value}"
+        action = {"approved": "approved", "rejected": "returned"}[judgement.value] if is_decision else label
         yield TraceChange(judgement.created_at, judge, action, judged, after=judgement.comment)
 
 

@@ -407,9 +407,9 @@ def _judge_answers(first: Sequence[StudyJudgement]) -> dict[tuple[str, str], _Ju
                 votes[system, judgement.question].append(given[TRUTHFUL] == "true")
                 answers[system, judgement.question] = scores, text
     return {
-        key: _JudgedAnswer(2 * sum(said) > len(said), *answers[key])
-        for key, said in votes.items()
-        if 2 * sum(said) != len(said)
+        key: _JudgedAnswer(2 * sum(judged_true) > len(judged_true), *answers[key])
+        for key, judged_true in votes.items()
+        if 2 * sum(judged_true) != len(judged_true)
     }
 
 

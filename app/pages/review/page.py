@@ -231,8 +231,8 @@ def _describe_judgement(judgement: Judgement, record: TraceRecord) -> str:
     """Describe a reviewer's decision; one that does not hold any more says so."""
     reviewer = record.people.get(judgement.judge_id, "?") if judgement.judge_id else "?"
     is_decision = judgement.aspect == "approval"
-    said = status_label(judgement.value) if is_decision else f"{judgement.aspect}: {judgement.value}"
-    decision = escape_markdown(said[:1].upper() + said[1:])
+    label = status_label(judgement.value) if is_decision else f"{judgement.aspect}: {judgement.value}"
+    decision = escape_markdown(label[:1].upper() + label[1:])
     is_over = is_decision and judgement.value != record.trace.status
     held = " (holds no more)" if is_over else ""
     when = format_when(judgement.created_at)
