@@ -14,7 +14,7 @@ from showhow.db.people import users
 from showhow.db.questions.projects import get_project
 from showhow.db.review import studies
 from showhow.db.review.studies import Study
-from showhow.evaluation.value_format import TABLE_WRITERS, format_p_value
+from showhow.evaluation.value_format import TABLE_WRITERS, format_count, format_p_value
 from showhow.tasks import studies as tasks
 from showhow.tasks.studies import MakeStudy
 from showhow.tasks.task import open_atomically
@@ -46,8 +46,9 @@ def _plan_lines(study: Study) -> Iterator[str]:
     design, power = study.design, study.design["power"]
     repeated = design["repeated"]
     yield (
-        f"{study.name}: {design['planned']:,} comparisons, of which {repeated['same']:,} are judged again by the same "
-        f"person and {repeated['other']:,} by another one; {design['questions']:,} questions, seed {study.seed}"
+        f"{study.name}: {format_count(design['planned'], 'comparison')}, of which {repeated['same']:,} by the same "
+        f"person again and {repeated['other']:,} by another one; {format_count(design['questions'], 'question')}, "
+        f"seed {study.seed}"
     )
     if design["left_out"]:
         yield f"{design['left_out']:,} questions of the project are left out, which not all systems have answered"

@@ -58,8 +58,8 @@ def show_table(  # noqa: PLR0913 - the content of a table, and what is done with
 ) -> None:
     """Draw the table; `label` describes it to a screen reader, `go` is called with the target of a clicked cell.
 
-    With `picked`, the ids of the marked rows, each row has a box; `pick` is called with the ids of all rows and those
-    of the marked ones.
+    With `picked`, the ids of the marked rows, each row with an id has a box; `pick` is called with the ids of all rows
+    and those of the marked ones.
     """
 
     def deliver() -> None:

@@ -76,7 +76,7 @@ def show_answers(services: Services, project: Project, run: Run, report: Verific
     start = _page_start(len(listed))
     page = list(enumerate(listed, 1))[start : start + ANSWERS_PER_PAGE]
     with services.database.read() as session:
-        may_categorize = has_acting_role(session, REVIEWER, ADMIN)
+        may_categorize = report["questions"] > report["right"] and has_acting_role(session, REVIEWER, ADMIN)
     gold = ["gold answer"] if shows_gold else []
     columns = ["", "question", "kind", *gold, "answer or error", "category", "score", "repair"]
     rows = [_answer_row(rank, answer, shows_gold=shows_gold) for rank, answer in page]
@@ -259,7 +259,8 @@ def _answer_row(rank: int, answer: VerificationFailure, *, shows_gold: bool) -> 
     text = outcome.answer or f"{outcome.ending}: {name_tools_by_title(outcome.failure or '')}"
     status = "" if repair is None else REPAIR_STATUS_LABELS[repair.status].format(repair.person or "an unknown person")
     return [
-        TableCell(f"{rank}", number=True, pick=str(outcome.question_id)),
+        # A category is that of an error.
+        TableCell(f"{rank}", number=True, pick="" if outcome.is_correct else str(outcome.question_id)),
         TableCell(outcome.question, go=str(outcome.trace_id)),
         TableCell(outcome.kind or "", whole=True),
         *([TableCell(shorten(_gold(answer)), whole=True)] if shows_gold else []),

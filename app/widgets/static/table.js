@@ -74,7 +74,7 @@ export default function (component) {
     bars: Math.max(0, ...data.rows.map((row) => row[place]?.bars.length ?? 0)),
   }));
   const head = table.createTHead().insertRow();
-  const ids = data.picked ? data.rows.map((row) => row[0].pick) : [];
+  const ids = data.picked ? data.rows.map((row) => row[0].pick).filter(Boolean) : [];
   const picked = new Set(ids.filter((id) => data.picked.includes(id)));
   const send = (marked) => setTriggerValue("pick", { ids: marked, nonce: Math.random() });
   if (data.picked) {
@@ -95,7 +95,7 @@ export default function (component) {
     const id = row[0]?.pick;
     if (data.picked) {
       const mark = (on) => (on ? picked.add(id) : picked.delete(id)) && send([...picked]);
-      line.append(box("td", id, `Mark ${row[0].text}`, picked.has(id), mark));
+      line.append(id ? box("td", id, `Mark ${row[0].text}`, picked.has(id), mark) : document.createElement("td"));
     }
     line.append(...row.map((it, place) => cell(it, go, columns[place])));
   }
